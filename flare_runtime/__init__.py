@@ -1,0 +1,1 @@
+"""Answers a question one checked sentence at a time."""

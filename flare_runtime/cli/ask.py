@@ -1,0 +1,127 @@
+"""``flare ask``: a streamed answer on stdout, its lookups on stderr."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flare_runtime.cli.console import say
+from flare_runtime.cli.options import add_config, add_index, add_json, read_config
+from flare_runtime.errors import ConfigError, FlareError
+
+if TYPE_CHECKING:
+    from flare_runtime.config import FlareConfig
+    from flare_runtime.engine import FlareEngine
+    from flare_runtime.events import Event
+    from flare_runtime.turn_log import TurnLog
+    from flare_runtime.types import Passage
+
+EXIT_CODES = {"answered": 0, "failed": 1, "abstained": 3, "escalated": 4}
+
+
+def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        "ask",
+        help="answer one question",
+        description="Exit codes: 0 answered, 1 failed, 2 bad arguments, 3 abstained, 4 escalated.",
+    )
+    parser.add_argument("question", metavar="QUESTION")
+    add_index(parser)
+    parser.add_argument("--model", metavar="NAME", help="generator: a name, folder or hub name")
+    parser.add_argument(
+        "--trigger", metavar="T", help="e.g. never, min_logprob, any(mean_logprob, entropy)"
+    )
+    parser.add_argument("--no-lookup", action="store_true", help="answer from the first hop alone")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="append the turn to FILE as a trace to label"
+    )
+    add_config(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer and return the exit code of the outcome."""
+    if not args.question.strip():
+        raise ConfigError("the question must not be empty")
+    overrides = [f"model.name={args.model}"] if args.model else []
+    overrides += [f"trigger.when={args.trigger}"] if args.trigger else []
+    engine = _open_engine(args, read_config(args, *overrides))
+    show = _show_nothing if args.json else _show
+    turn: TurnLog | None = None
+    passages: list[Passage] = []
+    try:
+        for event in engine.stream(args.question, lookups=not args.no_lookup):
+            turn = _turn_of(event) or turn
+            passages += _added_by(event)
+            show(event)
+    finally:
+        if turn is not None:
+            _report(args, turn, passages)
+    return EXIT_CODES[turn.outcome] if turn else EXIT_CODES["failed"]
+
+
+def _open_engine(args: argparse.Namespace, config: "FlareConfig") -> "FlareEngine":
+    from flare_runtime.engine import FlareEngine
+    from flare_runtime.opening import load_model, open_blocklist, open_retriever
+
+    blocklist = open_blocklist(config.blocklist)
+    retriever = open_retriever(args.index, config)
+    model = load_model(config.model.name, config.model)
+    return FlareEngine(model, retriever, config, blocklist=blocklist)
+
+
+def _report(args: argparse.Namespace, turn: "TurnLog", passages: "list[Passage]") -> None:
+    if args.json:
+        print(turn.to_json())
+    else:
+        print(flush=True)
+    if args.record:
+        from critic.trace import TraceError, append_trace
+        from flare_runtime.tracing import trace_of_turn
+
+        try:
+            append_trace(args.record, trace_of_turn(turn, passages))
+        except TraceError as error:
+            raise FlareError(str(error)) from error
+
+
+def _turn_of(event: "Event") -> "TurnLog | None":
+    from flare_runtime.events import Finished
+
+    return event.turn if isinstance(event, Finished) else None
+
+
+def _added_by(event: "Event") -> "Iterable[Passage]":
+    from flare_runtime.events import FirstHop, LookupFinished
+
+    return event.added if isinstance(event, FirstHop | LookupFinished) else ()
+
+
+def _show_nothing(event: "Event") -> None:
+    """With ``--json`` the turn log says it all."""
+
+
+def _show(event: "Event") -> None:
+    from flare_runtime.events import Abstained, Committed, LookupFinished, LookupStarted
+
+    match event:
+        case Committed() | Abstained():
+            print(event.text, end="", flush=True)
+        case LookupStarted():
+            _break_line()
+            say(f"Looking up… {event.query}")
+        case LookupFinished(error=error) if error:
+            say(f"  the search failed: {error}")
+        case LookupFinished():
+            say(f"  found {len(event.hits)} passages, {len(event.added)} new")
+            for passage in event.added:
+                say(f"  + {passage.source}: {passage.title}")
+
+
+def _break_line() -> None:
+    """On a terminal that shows both streams, do not write into the middle of the answer."""
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        say("")

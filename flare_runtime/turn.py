@@ -1,0 +1,276 @@
+"""One turn: the loop over sentences, and what happens when one cannot be verified."""
+
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from critic import Critic
+from flare_runtime.answer import Answer
+from flare_runtime.assessment import Assessment, Assessor
+from flare_runtime.blocklist import Blocklist
+from flare_runtime.buffer import EvidenceBuffer
+from flare_runtime.config import FlareConfig
+from flare_runtime.entities import Whitelist
+from flare_runtime.errors import FlareError
+from flare_runtime.events import (
+    Abstained,
+    AbstainScope,
+    Committed,
+    Drafted,
+    Event,
+    Finished,
+    FirstHop,
+    LookupFinished,
+    LookupStarted,
+)
+from flare_runtime.language_model import LanguageModel, Message
+from flare_runtime.lookups import Lookups
+from flare_runtime.prompt import recent_history
+from flare_runtime.query import ForwardQuery, first_hop_query
+from flare_runtime.recorder import Recorder
+from flare_runtime.retrieval import ExpandingRetriever, Retriever
+from flare_runtime.stopwatch import Stopwatch
+from flare_runtime.support import supporting
+from flare_runtime.transcript import evidence_size
+from flare_runtime.triggers.expression import build_trigger
+from flare_runtime.turn_log import Outcome, Timings, TurnLog, Usage
+from flare_runtime.types import Decision, Draft
+from flare_runtime.writer import Writer
+
+TEMPLATE_SLACK = 16
+"""Tokens that the words around passages may add to a prompt measured without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an engine is made of."""
+
+    model: LanguageModel
+    retriever: Retriever
+    config: FlareConfig
+    critic: Critic | None
+    blocklist: Blocklist
+    on_escalate: Callable[[str, str], None] | None
+
+
+class Turn:
+    """Writes one answer. ``run`` may be called once."""
+
+    def __init__(
+        self, parts: Parts, question: str, history: Sequence[Message], lookups: bool
+    ) -> None:
+        config, model, critic = parts.config, parts.model, parts.critic
+        self._parts = parts
+        self._question = question
+        self._history = recent_history(
+            history, lambda text: len(model.encode(text)), config.prompt.history_tokens
+        )
+        self._stopwatch = Stopwatch()
+        layers = critic.layers if critic else ()
+        self._answer = Answer(model, config, layers, question, self._history, self._stopwatch)
+        redact = parts.blocklist.redact if config.blocklist.redact else str
+        self._writer = Writer(model, self._answer.session, redact if model.is_remote else str)
+        self._lookups = self._make_lookups(redact)
+        self._assessor = Assessor(parts.blocklist, critic)
+        self._trigger = build_trigger(config.trigger, critic, self._self_check)
+        self._is_watched = lookups and not any(
+            re.search(pattern, question) for pattern in config.lookup.skip_questions
+        )
+        self._recorder = Recorder(
+            question, self._history, config, model.name, critic.name if critic else None
+        )
+        self._whitelist: Whitelist | None = None
+        self._outcome: Outcome | None = None
+        self._is_over = False
+        self._first_text_ms: float | None = None
+        self._num_prompt_tokens = 0
+        self._num_committed = 0
+        self._num_abstained = 0
+        self._last_was_abstained = False
+        self._said: set[str] = set()
+
+    def run(self) -> Iterator[Event]:
+        """Yield every event as it happens; ``Finished`` comes last, before any error."""
+        try:
+            for event in self._events():
+                self._recorder.see(event)
+                yield event
+        except FlareError:
+            yield Finished(self._close("failed"))
+            raise
+        yield Finished(self._close(self._outcome or self._default_outcome()))
+
+    def _events(self) -> Iterator[Event]:
+        yield self._first_hop()
+        nothing = self._nothing_to_stand_on()
+        if nothing and self._parts.config.abstain.mode != "off":
+            yield self._abstain("answer", *nothing)
+        while not self._is_over and self._answer.num_tokens_left > 0:
+            draft = self._answer.draft()
+            if not draft.text.strip() or self._repeats(draft):
+                self._answer.discard(draft)
+                return
+            assessment, decision = self._judge(draft)
+            yield Drafted(assessment, decision)
+            if decision.fired:
+                found = yield from self._look_up(assessment, decision)
+                if found:
+                    self._answer.discard(draft)
+                    continue
+            yield from self._settle(assessment, decision)
+            if draft.finish == "eos":
+                return
+
+    def _first_hop(self) -> FirstHop:
+        query = first_hop_query(self._question, self._history)
+        found = self._lookups.first_hop(query)
+        self._answer.open(found.added)
+        self._num_prompt_tokens = self._answer.num_prompt_tokens
+        self._read_context()
+        return FirstHop(query, found.hits, found.added)
+
+    def _nothing_to_stand_on(self) -> tuple[str, str] | None:
+        """Reason and words when the first hop brought no evidence at all."""
+        copy = self._parts.config.abstain
+        if self._parts.retriever.num_passages == 0:
+            return "empty_index", copy.empty_index_text
+        if not self._lookups.passages:
+            return "nothing_relevant", copy.nothing_relevant_text
+        return None
+
+    def _judge(self, draft: Draft) -> tuple[Assessment, Decision]:
+        with self._stopwatch.stage("critic"):
+            assessment = self._assessor.assess(
+                draft, self._whitelist, self._num_sentences, self._answer.prefix
+            )
+            if not self._is_watched:
+                return assessment, Decision(False, "not_watched")
+            return assessment, self._trigger.decide(assessment)
+
+    def _look_up(self, assessment: Assessment, decision: Decision) -> Generator[Event, None, bool]:
+        """Pause, search, place what is new; returns whether anything was."""
+        query = self._lookups.next_query(assessment, decision)
+        if query is None:
+            return False
+        sentence = self._num_sentences
+        yield LookupStarted(sentence, decision, query)
+        found = self._lookups.look_up(query)
+        yield LookupFinished(sentence, found.hits, found.added, found.duration_ms, found.error)
+        if found.added:
+            self._answer.place(found.added, self._lookups.passages)
+            self._read_context()
+        return bool(found.added)
+
+    def _settle(self, assessment: Assessment, decision: Decision) -> Iterator[Event]:
+        """Commit a draft, or abstain from one that stays unsure."""
+        self._lookups.next_sentence()
+        copy = self._parts.config.abstain
+        if not decision.fired or copy.mode == "off":
+            yield self._commit(assessment, decision)
+            return
+        self._answer.discard(assessment.draft)
+        if copy.mode == "answer":
+            yield self._abstain("answer", decision.reason, copy.answer_text)
+        elif copy.mode == "escalate":
+            yield self._abstain("answer", decision.reason, copy.escalate_text)
+        else:
+            yield from self._abstain_sentence(decision.reason)
+
+    def _commit(self, assessment: Assessment, decision: Decision) -> Committed:
+        draft = assessment.draft
+        start = len(self._recorder.answer)
+        self._answer.commit(draft)
+        self._said.add(_key(draft.text))
+        self._num_committed += 1
+        self._last_was_abstained = False
+        self._mark_first_text()
+        return Committed(
+            draft.text, start, assessment, decision, supporting(draft.text, self._lookups.passages)
+        )
+
+    def _abstain_sentence(self, reason: str) -> Iterator[Abstained]:
+        """Say so once; two in a row, or too many, end the answer."""
+        copy = self._parts.config.abstain
+        self._num_abstained += 1
+        self._is_over = self._last_was_abstained or self._num_abstained >= copy.max_sentences
+        if not self._last_was_abstained:
+            yield self._abstain("sentence", reason, copy.sentence_text)
+
+    def _abstain(self, scope: AbstainScope, reason: str, text: str) -> Abstained:
+        start = len(self._recorder.answer)
+        said = self._answer.say(text)
+        self._mark_first_text()
+        self._last_was_abstained = True
+        if scope == "answer":
+            escalates = self._parts.config.abstain.mode == "escalate"
+            self._outcome, self._is_over = "escalated" if escalates else "abstained", True
+            if escalates and self._parts.on_escalate is not None:
+                self._parts.on_escalate(self._question, self._recorder.answer + said)
+        return Abstained(said, start, scope, reason)
+
+    def _close(self, outcome: Outcome) -> TurnLog:
+        self._answer.close()
+        answer, aside, watch = self._answer.session.usage, self._writer.usage, self._stopwatch
+        usage = Usage(
+            prompt_tokens=self._num_prompt_tokens,
+            prefilled_tokens=answer.prefilled + aside.prefilled,
+            reused_tokens=answer.reused + aside.reused,
+            decoded_tokens=self._answer.num_decoded + self._writer.num_decoded,
+            discarded_tokens=self._answer.num_discarded,
+        )
+        timings = Timings(
+            total=watch.elapsed_ms,
+            first_token=self._first_text_ms,
+            first_hop=watch.spent_ms("first_hop"),
+            decode=watch.spent_ms("decode"),
+            critic=watch.spent_ms("critic"),
+            retrieval=watch.spent_ms("retrieval"),
+            resume=watch.spent_ms("resume"),
+        )
+        return self._recorder.finish(outcome, usage, timings)
+
+    @property
+    def _num_sentences(self) -> int:
+        return self._num_committed + self._num_abstained
+
+    def _default_outcome(self) -> Outcome:
+        return "answered" if self._num_committed or not self._num_abstained else "abstained"
+
+    def _mark_first_text(self) -> None:
+        if self._first_text_ms is None:
+            self._first_text_ms = self._stopwatch.elapsed_ms
+
+    def _repeats(self, draft: Draft) -> bool:
+        return self._parts.config.decode.stop_on_repeat and _key(draft.text) in self._said
+
+    def _read_context(self) -> None:
+        """Take stock of the names and numbers that the context grounds."""
+        if self._parts.config.trigger.whitelist:
+            evidence = (f"{p.title}\n{p.text}" for p in self._lookups.passages)
+            self._whitelist = Whitelist("\n".join([self._question, *evidence]))
+
+    def _self_check(self, token_ids: tuple[int, ...], instruction: str) -> str:
+        follow_up = self._answer.next_turn(instruction)
+        limit = self._parts.config.trigger.self_check_max_tokens
+        return self._writer.continue_after(token_ids, follow_up, limit)
+
+    def _make_lookups(self, redact: Callable[[str], str]) -> Lookups:
+        config, model, retriever = self._parts.config, self._parts.model, self._parts.retriever
+        if isinstance(retriever, ExpandingRetriever):
+            retriever = retriever.with_writer(self._writer)
+        room = model.context_window - self._answer.num_prompt_tokens - config.decode.max_new_tokens
+        buffer = EvidenceBuffer(
+            config.evidence,
+            self._question,
+            evidence_size(model),
+            config.lookup.max_passages,
+            room - TEMPLATE_SLACK,
+        )
+        query = ForwardQuery(
+            config.query, self._question, self._writer.write, config.trigger.token_risk
+        )
+        return Lookups(retriever, buffer, query, config, redact, self._stopwatch)
+
+
+def _key(text: str) -> str:
+    return " ".join(text.casefold().split())

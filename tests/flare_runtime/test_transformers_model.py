@@ -1,0 +1,171 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    MambaConfig,
+    MambaForCausalLM,
+)
+
+from flare_runtime.errors import ModelError
+from flare_runtime.language_model import Message
+from flare_runtime.language_model.transformers import TransformersModel
+
+IDS = [72, 101, 108, 108, 111, 9, 200]
+
+
+def test_hooks_equal_output_hidden_states(
+    tiny_model: TransformersModel, tiny_model_folder: Path
+) -> None:
+    reference = AutoModelForCausalLM.from_pretrained(tiny_model_folder).eval()
+    with torch.inference_mode():
+        wanted = reference(torch.tensor([IDS]), output_hidden_states=True)
+    layers = (3, 0, 2, 1)
+    output = tiny_model.forward(IDS, tiny_model.new_cache(), layers)
+    assert output.hidden is not None
+    assert output.hidden.shape == (len(IDS), 4, 32)
+    for column, layer in enumerate(layers):
+        np.testing.assert_allclose(
+            output.hidden[:, column], wanted.hidden_states[layer][0].numpy(), atol=1e-5
+        )
+    np.testing.assert_allclose(output.logits, wanted.logits[0, -1].numpy(), atol=1e-5)
+
+
+def test_no_layers_no_states(tiny_model: TransformersModel) -> None:
+    assert tiny_model.forward(IDS, tiny_model.new_cache()).hidden is None
+
+
+def test_cached_steps_equal_one_pass(tiny_model: TransformersModel) -> None:
+    cache = tiny_model.new_cache()
+    stepped = [tiny_model.forward([token], cache, (2,)).hidden[0] for token in IDS]
+    whole = tiny_model.forward(IDS, tiny_model.new_cache(), (2,)).hidden
+    np.testing.assert_allclose(np.stack(stepped), whole, atol=2e-5)
+
+
+def test_token_bytes_are_the_text(tiny_model: TransformersModel) -> None:
+    text = "Größe: 3 µm — 検査 🦊"
+    ids = tiny_model.encode(text)
+    assert b"".join(map(tiny_model.token_bytes, ids)).decode() == text
+    assert tiny_model.token_bytes(257) == b""
+    assert tiny_model.token_bytes(99_999) == b""
+
+
+def test_the_template_opens_the_answer(tiny_model: TransformersModel) -> None:
+    text = tiny_model.render([Message("user", "Why?")])
+    assert text == "<|turn|>user\nWhy?<|end|>\n<|turn|>assistant\n"
+    ids = tiny_model.encode(text)
+    assert [index for index in ids if index >= 256] == [256, 257, 256]
+
+
+def test_control_tokens_stop_an_answer(tiny_model: TransformersModel) -> None:
+    assert tiny_model.stop_ids == {256, 257}
+    assert set(tiny_model.control_tokens) == {"<|turn|>", "<|end|>"}
+
+
+def test_a_model_without_template_gets_a_plain_one(
+    tiny_model_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(tiny_model_folder, tmp_path / "base")
+    (folder / "chat_template.jinja").unlink()
+    model = TransformersModel.load(folder, name="base", threads=1)
+    text = model.render([Message("user", "Why?")])
+    assert text == "user: Why?\n\nassistant:"
+
+
+def test_ctx_006_one_beginning_of_text(tiny_model_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_model_folder, tmp_path / "bos")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.bos_token = "<|turn|>"
+    tokenizer.add_bos_token = True
+    tokenizer.save_pretrained(folder)
+    model = TransformersModel.load(folder, name="bos", threads=1)
+    assert model.encode(model.render([Message("user", "hi")])).count(256) == 2  # two turns, no more
+    assert 256 not in model.encode("resumed text")
+
+
+def test_a_template_that_refuses_roles_is_a_model_error(
+    tiny_model_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(tiny_model_folder, tmp_path / "strict")
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('only user') }}")
+    model = TransformersModel.load(folder, name="strict", threads=1)
+    with pytest.raises(ModelError, match="does not take the roles .*only user"):
+        model.render([Message("tool", "x")])
+
+
+@pytest.mark.parametrize("layers", [(4,), (-1,), (0, 9)])
+def test_layers_beyond_the_model_are_refused(
+    tiny_model: TransformersModel, layers: tuple[int, ...]
+) -> None:
+    with pytest.raises(ModelError, match="layers must be 0 to 3"):
+        tiny_model.forward(IDS, tiny_model.new_cache(), layers)
+
+
+def test_a_foreign_cache_is_refused(tiny_model: TransformersModel) -> None:
+    with pytest.raises(ModelError, match="must come from new_cache"):
+        tiny_model.forward(IDS, object())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
+def test_an_incomplete_folder_is_a_model_error(
+    tiny_model_folder: Path, tmp_path: Path, missing: str
+) -> None:
+    folder = shutil.copytree(tiny_model_folder, tmp_path / "broken")
+    (folder / missing).unlink()
+    with pytest.raises(ModelError, match="cannot load the model 'broken'"):
+        TransformersModel.load(folder, name="broken", threads=1)
+
+
+def test_kv_006_caches_that_cannot_be_cropped_are_refused(
+    tiny_model_folder: Path, tmp_path: Path
+) -> None:
+    """A window that has dropped entries cannot give them back, so such models never start."""
+    folder = shutil.copytree(tiny_model_folder, tmp_path / "sliding")
+    config = json.loads((folder / "config.json").read_text())
+    config.update(
+        model_type="qwen2",
+        architectures=["Qwen2ForCausalLM"],
+        use_sliding_window=True,
+        sliding_window=4,
+        max_window_layers=1,
+    )
+    config.pop("layer_types", None)
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="full attention in every layer.*sliding_attention"):
+        TransformersModel.load(folder, name="sliding", threads=1)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mamba"])
+def test_other_architectures_run_or_are_refused(
+    tiny_model_folder: Path, tmp_path: Path, kind: str
+) -> None:
+    folder = shutil.copytree(tiny_model_folder, tmp_path / kind)
+    (folder / "config.json").unlink()
+    if kind == "gpt2":
+        config = GPT2Config(
+            vocab_size=258, n_embd=32, n_layer=2, n_head=2, n_positions=64, eos_token_id=257
+        )
+        reference = GPT2LMHeadModel(config).eval()
+        reference.save_pretrained(folder)
+        model = TransformersModel.load(folder, name=kind, threads=1)
+        output = model.forward(IDS, model.new_cache(), (1, 2))
+        with torch.inference_mode():
+            wanted = reference(torch.tensor([IDS]), output_hidden_states=True)
+        np.testing.assert_allclose(
+            output.hidden[:, 0], wanted.hidden_states[1][0].numpy(), atol=1e-5
+        )
+        np.testing.assert_allclose(
+            output.hidden[:, 1], wanted.hidden_states[2][0].numpy(), atol=1e-5
+        )
+    else:
+        config = MambaConfig(vocab_size=258, hidden_size=32, num_hidden_layers=2, state_size=4)
+        MambaForCausalLM(config).save_pretrained(folder)
+        with pytest.raises(ModelError):
+            TransformersModel.load(folder, name=kind, threads=1)

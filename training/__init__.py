@@ -1,0 +1,1 @@
+"""From labelled traces to a critic folder, one file a stage."""
