@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from flare_runtime.config import DecodeConfig
 from flare_runtime.language_model import LanguageModel
 from flare_runtime.sampling import Choice, Sampler
-from flare_runtime.sentences import Boundary, first_boundary
+from flare_runtime.sentences import first_boundary
 from flare_runtime.session import Session
 from flare_runtime.stopwatch import Stopwatch
 from flare_runtime.token_text import TokenText

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from flare_runtime.sentence_words import OPENERS
 from flare_runtime.sentences import split_sentences
+from flare_runtime.sentences.word_lists import OPENERS
 from flare_runtime.types import Span
 from flare_runtime.words import word_spans
 

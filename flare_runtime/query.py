@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 from flare_runtime.assessment import Assessment
 from flare_runtime.config import QueryConfig
-from flare_runtime.words import word_spans
 from flare_runtime.language_model import Message
 from flare_runtime.prompt import fill
 from flare_runtime.types import Decision, Span
+from flare_runtime.words import word_spans
 
 WRITE_INSTRUCTION = (
     "Write one short search query that finds the missing fact. Reply with the query only.\n"

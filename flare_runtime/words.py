@@ -4,7 +4,7 @@ import regex
 
 from flare_runtime.types import Span
 
-_LETTERS = r"(?:(?![\p{Han}\p{Hiragana}\p{Katakana}])[\w\p{M}])+"
+_LETTERS = r"(?:(?![\p{Han}\p{Hiragana}\p{Katakana}])[\w\p{M}\p{N}])+"
 _WORD = regex.compile(
     r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s<>\"“”`]*[\w/]"  # a URL
     r"|[\p{Han}\p{Hiragana}]\p{M}*|[\p{Katakana}ー]+"  # scripts without blanks

@@ -76,7 +76,7 @@ def _open_engine(args: argparse.Namespace, config: "FlareConfig") -> "FlareEngin
 def _report(args: argparse.Namespace, turn: "TurnLog", passages: "list[Passage]") -> None:
     if args.json:
         print(turn.to_json())
-    else:
+    elif turn.answer:
         print(flush=True)
     if args.record:
         from critic.trace import TraceError, append_trace

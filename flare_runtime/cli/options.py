@@ -3,9 +3,10 @@
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from flare_runtime.config import FlareConfig
-from flare_runtime.settings import load_config
+if TYPE_CHECKING:
+    from flare_runtime.config import FlareConfig
 
 
 def add_index(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +33,8 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_config(args: argparse.Namespace, *overrides: str) -> FlareConfig:
+def read_config(args: argparse.Namespace, *overrides: str) -> "FlareConfig":
     """Build the effective configuration of a verb that has ``add_config``."""
+    from flare_runtime.settings import load_config
+
     return load_config(args.config, os.environ, [*args.set, *overrides])

@@ -81,7 +81,7 @@ def main() -> None:
     )
 
 
-def timed_generate(plain, model, config, row, num_tokens):  # noqa: ANN001, ANN201
+def timed_generate(plain, model, config, row, num_tokens):
     """Seconds that ``generate`` takes for the same prompt and as many tokens."""
     from flare_runtime.answer import Answer
     from flare_runtime.stopwatch import Stopwatch

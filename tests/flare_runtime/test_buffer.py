@@ -69,7 +69,9 @@ def test_the_number_of_passages_is_capped() -> None:
 def test_the_token_budget_holds_over_all_lookups(rounds: list[list[int]], budget: int) -> None:
     evidence = buffer(max_tokens=budget, keep_lookups=99)
     for number, sizes in enumerate(rounds):
-        found = [passage(f"{number}-{n}", f"{number} {n} " + "w " * size) for n, size in enumerate(sizes)]
+        found = [
+            passage(f"{number}-{n}", f"{number} {n} " + "w " * size) for n, size in enumerate(sizes)
+        ]
         evidence.open(hits(*found)) if number == 0 else evidence.add(hits(*found), 9)
     assert sum(len(found.text.split()) for found in evidence.passages) <= budget
 
@@ -90,5 +92,7 @@ def test_older_lookups_are_compressed_and_first_hop_stays_whole() -> None:
 
 def test_compression_keeps_order_and_id() -> None:
     short = compress(passage("p", LONG), "chart", 2)
-    assert short == passage("p", LONG).__class__("p", "Ducks swim. The chart holds the tag.", "p", "p.md", 0, len(LONG))
+    assert short == passage("p", LONG).__class__(
+        "p", "Ducks swim. The chart holds the tag.", "p", "p.md", 0, len(LONG)
+    )
     assert compress(passage("p", "One. Two."), "x", 2) == passage("p", "One. Two.")

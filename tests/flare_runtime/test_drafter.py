@@ -92,7 +92,14 @@ def test_the_limit_cuts_no_word(tiny_model: TransformersModel, limit: int) -> No
     assert writer.num_decoded == len(draft.tokens) + writer.num_dropped
 
 
-@given(st.lists(st.sampled_from(["Go.", "Use v1.2.3", "now", "$3.", "“Stop.", "ok”", "1.", "\n\n", "is, so"]), max_size=12).map(" ".join))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["Go.", "Use v1.2.3", "now", "$3.", "“Stop.", "ok”", "1.", "\n\n", "is, so"]
+        ),
+        max_size=12,
+    ).map(" ".join)
+)
 def test_drafts_join_to_what_the_model_writes(plan: str) -> None:
     model = PlannedModel(plan)
     writer = drafter(model)

@@ -1,5 +1,5 @@
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -9,7 +9,12 @@ from fakes import FixedRetriever, PlannedModel, WordCritic, passage
 from flare_runtime.blocklist import Blocklist
 from flare_runtime.config import FlareConfig
 from flare_runtime.engine import FlareEngine
-from flare_runtime.errors import ConfigError, ContextError, CorpusIndexError, FlareError, SignalError
+from flare_runtime.errors import (
+    ConfigError,
+    ContextError,
+    CorpusIndexError,
+    SignalError,
+)
 from flare_runtime.events import (
     Abstained,
     Committed,
@@ -180,9 +185,7 @@ def test_usage_adds_up_to_what_the_model_ran(placement: str) -> None:
     tokens = turn.tokens
     assert tokens is not None
     committed, end_of_answer = len(tokens), 1
-    assert turn.usage.decoded_tokens == (
-        committed + turn.usage.discarded_tokens + end_of_answer
-    )
+    assert turn.usage.decoded_tokens == (committed + turn.usage.discarded_tokens + end_of_answer)
     stepped = sum(1 for run in model.runs if run == 1)
     assert sum(model.runs) == turn.usage.prefilled_tokens + stepped
     assert len(turn.lookups) == 1
@@ -316,9 +319,7 @@ def test_lookups_are_capped(cap: int) -> None:
 
 
 def test_time_is_capped() -> None:
-    engine = FlareEngine(
-        PlannedModel(needs_release), retriever(), config("lookup.timeout_s=1e-9")
-    )
+    engine = FlareEngine(PlannedModel(needs_release), retriever(), config("lookup.timeout_s=1e-9"))
     assert engine.answer(QUESTION).lookups == ()
 
 
@@ -402,9 +403,7 @@ def test_history_is_in_the_prompt_within_its_budget() -> None:
 def test_a_repeated_sentence_ends_the_answer() -> None:
     plan = "Use helm. Use helm. Use helm."
     assert FlareEngine(PlannedModel(plan), retriever()).answer(QUESTION).answer == "Use helm."
-    looping = FlareEngine(
-        PlannedModel(plan), retriever(), config("decode.stop_on_repeat=false")
-    )
+    looping = FlareEngine(PlannedModel(plan), retriever(), config("decode.stop_on_repeat=false"))
     assert looping.answer(QUESTION).answer == plan
 
 

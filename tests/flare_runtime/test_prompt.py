@@ -102,7 +102,11 @@ def test_without_passages_the_question_stands_alone() -> None:
 
 def test_history_loses_its_oldest_turns() -> None:
     model = PlannedModel("")
-    history = [Message("user", "one two three"), Message("assistant", "four"), Message("user", "x y")]
+    history = [
+        Message("user", "one two three"),
+        Message("assistant", "four"),
+        Message("user", "x y"),
+    ]
 
     def kept(budget: int) -> list[str]:
         counted = recent_history(history, lambda text: len(model.encode(text)), budget)

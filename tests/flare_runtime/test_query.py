@@ -27,14 +27,25 @@ def forward(question: str = "How tall is it?", **settings: object) -> ForwardQue
 
 def test_query_001_the_doubtful_token_is_not_searched_for() -> None:
     draft = assess(
-        tokens([("The", 0.98), (" bridge", 0.9), (" opened", 0.85), (" in", 0.97), (" 1931", 0.12), (".", 0.99)])
+        tokens(
+            [
+                ("The", 0.98),
+                (" bridge", 0.9),
+                (" opened", 0.85),
+                (" in", 0.97),
+                (" 1931", 0.12),
+                (".", 0.99),
+            ]
+        )
     )
     query = forward(mask_below=0.4).build(draft, FIRED)
     assert query == "How tall is it? The bridge opened in"
 
 
 def test_query_002_one_weak_sub_token_masks_its_word() -> None:
-    draft = assess(tokens([("Mount", 0.9), (" Ard", 0.3), ("en", 0.95), (" is", 0.9), (" high", 0.8)]))
+    draft = assess(
+        tokens([("Mount", 0.9), (" Ard", 0.3), ("en", 0.95), (" is", 0.9), (" high", 0.8)])
+    )
     query = forward(mask_below=0.4).build(draft, FIRED)
     assert query == "How tall is it? Mount is high"
 
@@ -49,7 +60,14 @@ def test_query_002_one_weak_sub_token_masks_its_word() -> None:
         ),
         (
             "trig-004",
-            [("In", -0.1), (" Dun", -0.3), ("mo", -0.2), ("or", -0.1), (" it", -2.7), (" rains", -0.2)],
+            [
+                ("In", -0.1),
+                (" Dun", -0.3),
+                ("mo", -0.2),
+                ("or", -0.1),
+                (" it", -2.7),
+                (" rains", -0.2),
+            ],
             [Span(11, 13)],
         ),
     ],
@@ -83,7 +101,9 @@ def test_slots_say_what_is_missing() -> None:
 
 
 PIECES = st.lists(
-    st.tuples(st.sampled_from([" The", " tag", " is", " 2.14", ".", " Kel", "vin"]), st.floats(-9, 0)),
+    st.tuples(
+        st.sampled_from([" The", " tag", " is", " 2.14", ".", " Kel", "vin"]), st.floats(-9, 0)
+    ),
     min_size=1,
     max_size=10,
 )
@@ -144,7 +164,9 @@ def test_a_written_query_is_one_line_and_falls_back(reply: str, wanted: str) -> 
         asked.append((instruction, max_tokens))
         return reply
 
-    builder = ForwardQuery(QueryConfig(style="written", max_written_tokens=9), "What tag?", write, 0.5)
+    builder = ForwardQuery(
+        QueryConfig(style="written", max_written_tokens=9), "What tag?", write, 0.5
+    )
     builder.mark_asked("What tag?")
     draft = assess(tokens([("It", 0.9), (" is", 0.9), (" 5", 0.1)]))
     assert builder.build(draft, FIRED) == wanted
@@ -158,7 +180,10 @@ def test_a_written_query_is_one_line_and_falls_back(reply: str, wanted: str) -> 
     ("question", "query"),
     [
         ("And in staging?", "How do I roll out payments? And in staging?"),
-        ("Who owns it when the pager rings?", "How do I roll out payments? Who owns it when the pager rings?"),
+        (
+            "Who owns it when the pager rings?",
+            "How do I roll out payments? Who owns it when the pager rings?",
+        ),
         ("Which chart does Nightjar use?", "Which chart does Nightjar use?"),
     ],
 )

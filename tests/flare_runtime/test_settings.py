@@ -51,7 +51,10 @@ def test_any_text_survives_printing(text: str) -> None:
 @pytest.mark.parametrize(
     ("override", "problem"),
     [
-        ("decode.max_new_token=3", "unknown setting 'decode.max_new_token'; did you mean 'max_new_tokens'"),
+        (
+            "decode.max_new_token=3",
+            "unknown setting 'decode.max_new_token'; did you mean 'max_new_tokens'",
+        ),
         ("decoder.seed=3", "unknown setting 'decoder'; did you mean 'decode'"),
         ("trigger.zzz=3", "unknown setting 'trigger.zzz'; known are when, "),
         ("decode.max_new_tokens=0", "decode.max_new_tokens: .*greater than or equal to 1, was: 0"),

@@ -77,9 +77,7 @@ def test_a_template_without_tool_role_gets_a_user_turn() -> None:
             return super().render(messages)
 
     transcript = Transcript(NoTools(""), PromptConfig(), "Why?")
-    assert transcript.next_turn("tool", "facts") == (
-        "</s>\n<s>user\nfacts</s>\n<s>assistant\n"
-    )
+    assert transcript.next_turn("tool", "facts") == ("</s>\n<s>user\nfacts</s>\n<s>assistant\n")
 
 
 def test_a_template_without_turns_still_shows_the_content() -> None:

@@ -69,9 +69,7 @@ def test_control_tokens_stop_an_answer(tiny_model: TransformersModel) -> None:
     assert set(tiny_model.control_tokens) == {"<|turn|>", "<|end|>"}
 
 
-def test_a_model_without_template_gets_a_plain_one(
-    tiny_model_folder: Path, tmp_path: Path
-) -> None:
+def test_a_model_without_template_gets_a_plain_one(tiny_model_folder: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(tiny_model_folder, tmp_path / "base")
     (folder / "chat_template.jinja").unlink()
     model = TransformersModel.load(folder, name="base", threads=1)

@@ -26,7 +26,13 @@ def test_byte_level_tokens_are_their_bytes() -> None:
 
 
 def test_word_mark_tokens_with_byte_fallback() -> None:
-    vocabulary = [("<unk>", 0.0), ("\u2581the", -1.0), ("<0xC3>", -9.0), ("<0xA9>", -9.0), ("x", -2.0)]
+    vocabulary = [
+        ("<unk>", 0.0),
+        ("\u2581the", -1.0),
+        ("<0xC3>", -9.0),
+        ("<0xA9>", -9.0),
+        ("x", -2.0),
+    ]
     tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=0, byte_fallback=True))
     tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
     tokenizer.decoder = decoders.Sequence(

@@ -36,7 +36,9 @@ def parsed(expression: str, yes: Fixed | None = None, no: Fixed | None = None) -
 
 EXPRESSIONS = st.recursive(
     st.sampled_from(["yes", "no"]).map(lambda name: (name, name == "yes")),
-    lambda inner: st.tuples(st.sampled_from(["any", "all"]), st.lists(inner, min_size=1, max_size=3)).map(
+    lambda inner: st.tuples(
+        st.sampled_from(["any", "all"]), st.lists(inner, min_size=1, max_size=3)
+    ).map(
         lambda pair: (
             f"{pair[0]}( {' , '.join(text for text, _ in pair[1])} )",
             (any if pair[0] == "any" else all)(value for _, value in pair[1]),
@@ -128,6 +130,8 @@ def test_every_n_sentences(n: int, fired: list[int]) -> None:
     trigger = build_trigger(config, None, lambda ids, text: "")
     drafts = [assess([("x", 0.0)], sentence_index=index) for index in range(4)]
     assert [trigger.decide(draft).fired for draft in drafts] == [bool(value) for value in fired]
-    assert not build_trigger(TriggerConfig(when="never"), None, lambda i, t: "").decide(
-        drafts[0]
-    ).fired
+    assert (
+        not build_trigger(TriggerConfig(when="never"), None, lambda i, t: "")
+        .decide(drafts[0])
+        .fired
+    )

@@ -2,8 +2,8 @@
 
 import regex
 
-from flare_runtime.enclosures import SIGNS, Enclosures
-from flare_runtime.line_rules import (
+from flare_runtime.sentences.enclosures import SIGNS, Enclosures
+from flare_runtime.sentences.lines import (
     NEWLINES,
     LineKind,
     closes_fence,
@@ -11,8 +11,8 @@ from flare_runtime.line_rules import (
     opens_block,
     skip_blanks,
 )
-from flare_runtime.sentence_pieces import Cut, Pieces
-from flare_runtime.sentence_rules import (
+from flare_runtime.sentences.pieces import Cut, Pieces
+from flare_runtime.sentences.rules import (
     COMMAS,
     LOOKBACK,
     TERMINATORS,

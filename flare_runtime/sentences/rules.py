@@ -4,9 +4,9 @@ from typing import Literal
 
 import regex
 
-from flare_runtime.line_rules import opens_block, skip_blanks
-from flare_runtime.sentence_follows import CONTINUERS, is_abbreviation, opens_sentence
-from flare_runtime.sentence_pieces import Cut
+from flare_runtime.sentences.follows import CONTINUERS, is_abbreviation, opens_sentence
+from flare_runtime.sentences.lines import opens_block, skip_blanks
+from flare_runtime.sentences.pieces import Cut
 
 Verdict = Literal["wait", "no"]
 """``wait``: the text to come decides; ``no``: nothing ends here."""
@@ -24,15 +24,18 @@ _CLOSERS = regex.compile(
     r"(?:[)\]}\"'”’»›」』）］】〕》〉＂〟*_~\p{M}\p{Cf}]|[“‘«‹](?!\w)|[ \u00a0\u202f][»›](?!\w))*"
 )
 _QUOTE_CLOSERS = frozenset("\"'”’」』＂〟")
-_FOOTNOTE = regex.compile(r"\[\^?\d{1,3}(?:[,;–-] ?\d{1,3})*\]|[¹²³⁰⁴-⁹]+")
+_BRACKET_CLOSERS = frozenset(")]}）］】〕》〉")
+_FOOTNOTE = regex.compile(r"\^?\[\^?\d{1,3}(?:[,;–-] ?\d{1,3})*\]|[¹²³⁰⁴-⁹]+")
 _EMOJI = regex.compile(
     r"(?:[\p{Extended_Pictographic}\U0001f1e6-\U0001f1ff][\p{M}\p{Cf}\U0001f3fb-\U0001f3ff]*)+"
 )
+_BLANK = r"[\s\x1c-\x1f]"
 _MARKER = regex.compile(
-    r"(?:\A|[\n\r\v\f\x85\u2028\u2029]|[.!?…:;。！？：][)\]\"'”’*_~]*[\s\x1c-\x1f])"
-    r"[\s\x1c-\x1f]*[*_~(]*(?:\d{1,3}|[a-z]|[ivx]{1,4})\Z"
+    rf"(?:(?:\A|[\n\r\v\f\x85\u2028\u2029]|[.!?…。！？][)\]\"'”’*_~]*{_BLANK}){_BLANK}*[*_~(]*"
+    rf"(?:\d{{1,3}}|[a-zA-Z]|[ivx]{{1,4}})|[:;：]{_BLANK}+[*_~(]*[1ai])\Z"
 )
-_NUMBER = regex.compile(r"[\s\x1c-\x1f]+\d{1,3}\Z")
+"""The number or letter of a list item, at the start of a line, a sentence or after a colon."""
+_MARK = regex.compile(rf"{_BLANK}+\w{{1,4}}\Z")
 _CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 _HIRAGANA = regex.compile(r"\p{Hiragana}")
 _SAYING = regex.compile(r"[\p{Han}\p{Hiragana}]{0,3}?[说說道问問答喊叫曰言話云]")
@@ -58,14 +61,15 @@ def judge_terminator(text: str, position: int, final: bool) -> Cut | Verdict:
     if next_start == end < len(text):
         return _judge_unspaced(text, position, end, final)
     cut = Cut(end, next_start if next_start < len(text) else None, "sentence")
-    verdict = opens_block(text, end, next_start, final)
-    if verdict == "no" and next_start < len(text) and text[position] not in WIDE:
-        is_dot = text[position] == "." and run_end(text, position) == position + 1
-        before = text[max(0, position - LOOKBACK) : position]
-        verdict = opens_sentence(before if is_dot else None, text, next_start, final)
-    elif verdict == "no":
+    breaks = opens_block(text, end, next_start, final)
+    if breaks == "wait":
+        return "wait"
+    if breaks == "yes" or next_start == len(text) or text[position] in WIDE:
         return cut
-    return cut if verdict == "yes" else verdict
+    is_dot = text[position] == "." and run_end(text, position) == position + 1
+    before = text[max(0, position - LOOKBACK) : position]
+    opens = opens_sentence(before if is_dot else None, text, next_start, final)
+    return cut if opens == "yes" else opens
 
 
 def judge_comma(text: str, position: int, final: bool) -> Cut | Verdict:
@@ -106,7 +110,7 @@ def _is_list_marker(text: str, position: int) -> bool:
     before = text[max(0, position - LOOKBACK) : position]
     if _MARKER.search(before) is None:
         return False
-    head = _NUMBER.sub("", before)  # "Fig. 3." and "No. 5." are no list items
+    head = _MARK.sub("", before)  # "Fig. 3." and "No. 5." are no list items
     return not (head.endswith(".") and is_abbreviation(head[:-1]))
 
 
@@ -117,9 +121,10 @@ def _judge_unspaced(text: str, position: int, end: int, final: bool) -> Cut | Ve
         return "no"
     if sign not in WIDE and not (sign in ".!?" and _CJK.match(before) and _CJK.match(after)):
         return "no"
-    if after in CONTINUERS:
+    tail = text[position + 1 : end]
+    if after in CONTINUERS or not _BRACKET_CLOSERS.isdisjoint(tail):
         return "no"
-    if _QUOTE_CLOSERS.isdisjoint(text[position + 1 : end]):
+    if _QUOTE_CLOSERS.isdisjoint(tail):
         return Cut(end, end, "sentence")
     return _judge_quotation(text, end, final)
 

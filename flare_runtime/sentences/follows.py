@@ -4,7 +4,7 @@ from typing import Literal
 
 import regex
 
-from flare_runtime.sentence_words import (
+from flare_runtime.sentences.word_lists import (
     END_BEFORE_CAPITAL,
     END_BEFORE_OPENER,
     NEED_NUMBER,
@@ -81,7 +81,8 @@ def _after_number_sign(text: str, first: int, end: int, is_whole: bool) -> Answe
         return "no"
     if end <= first + 1 and not is_whole:
         return "wait"
-    is_letter = end == first + 1 and text[first] not in "AI"
+    is_word = text[first] in "AI" and text[end : end + 1] in ("", " ", "'", "’")
+    is_letter = end == first + 1 and not is_word
     return "no" if is_letter else _plain(text, first, end, is_whole)
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from flare_runtime.line_rules import NEWLINES
-from flare_runtime.sentence_pieces import CutKind
-from flare_runtime.sentence_scanner import SentenceScanner
+from flare_runtime.sentences.lines import NEWLINES
+from flare_runtime.sentences.pieces import CutKind
+from flare_runtime.sentences.scanner import SentenceScanner
 from flare_runtime.types import Span
 
 

@@ -1,0 +1,248 @@
+"""The command line end to end, with the real generator and embedder."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from critic.trace import read_traces
+from flare_runtime.cli import main
+
+pytestmark = pytest.mark.real_model
+
+PAGES = {
+    "runbook.md": (
+        "# Roll out payments\n\nTo roll out payments, run the rollout from the host deploy-two. "
+        "Use the current values file of Ledgerline.\n"
+    ),
+    "release.md": (
+        "# Ledgerline release\n\nThe staging values file for Ledgerline is values-staging.yaml.\n"
+    ),
+    "holidays.txt": "Every employee gets 29 days of holiday a year.\n",
+}
+FAST = ["--set", "model.threads=1", "--set", "decode.max_new_tokens=24"]
+QUESTION = "How many days of holiday does an employee get?"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs")
+    for name, text in PAGES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "image.png").write_bytes(b"\x89PNG")
+    (folder / "empty.md").write_bytes(b"")
+    output = folder.parent / "index"
+    assert main(["index", str(folder), "-o", str(output), "--set", "model.threads=1"]) == 0
+    return output
+
+
+def ask(index: Path, *arguments: str) -> int:
+    return main(["ask", QUESTION, "--index", str(index), *FAST, *arguments])
+
+
+def test_index_reports_what_it_did_and_skipped(
+    index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = next(index.parent.glob("docs*"))
+    assert main(["index", str(folder), "-o", str(index)]) == 0
+    shown = capsys.readouterr()
+    assert "from 3 files" in shown.out
+    assert "3 files unchanged" in shown.out
+    assert "(0 embedded" in shown.out
+    assert "skipped empty.md" in shown.err
+    assert "skipped image.png" in shown.err
+    assert main(["index", str(folder), "-o", str(index), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["num_files"] == 3
+    assert {skipped["source"] for skipped in report["skipped"]} == {"empty.md", "image.png"}
+
+
+def test_search_finds_and_explains(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = ["search", "staging values file", "--index", str(index)]
+    assert main(query) == 0
+    assert capsys.readouterr().out.startswith("1. release.md")
+    assert main([*query, "--explain", "-k", "1"]) == 0
+    explained = capsys.readouterr().out
+    assert "dense 1" in explained
+    assert "sparse 1" in explained
+    assert "fused 1" in explained
+    assert main([*query, "--json"]) == 0
+    candidates = json.loads(capsys.readouterr().out)["candidates"]
+    assert candidates[0]["passage"]["source"] == "release.md"
+
+
+def test_search_without_hits_says_so_by_its_exit_code(
+    index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", "   ", "--index", str(index)]) == 3
+    assert capsys.readouterr().out == ""
+
+
+def test_the_answer_goes_to_stdout(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(index, "--trigger", "never") == 0
+    shown = capsys.readouterr()
+    assert "29 days" in shown.out
+    assert shown.out.endswith("\n")
+    assert shown.err == ""
+
+
+def test_json_is_the_turn_log(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(index, "--json", "--trigger", "never") == 0
+    shown = capsys.readouterr()
+    (line,) = shown.out.splitlines()
+    turn = json.loads(line)
+    assert turn["format"] == "flare-turn/1"
+    assert turn["config"]["trigger"]["when"] == "never"
+    assert turn["outcome"] == "answered"
+    assert "".join(turn["answer"][t["start"] : t["end"]] for t in turn["tokens"]) == turn["answer"]
+
+
+def test_a_lookup_shows_on_stderr(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = ask(
+        index, "--trigger", "every_n_sentences", "--set", "retrieval.top_k=1",
+        "--set", "abstain.mode=off", "--set", "retrieval.min_relevance=0",
+    )  # fmt: skip
+    shown = capsys.readouterr()
+    assert code == 0
+    assert f"Looking up… {QUESTION}" in shown.err
+    assert "new" in shown.err
+    assert "Looking up" not in shown.out
+
+
+def test_no_lookup_means_none(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask(index, "--trigger", "every_n_sentences", "--no-lookup", "--json")
+    assert json.loads(capsys.readouterr().out)["lookups"] == []
+
+
+@pytest.mark.parametrize(("mode", "code"), [("answer", 3), ("escalate", 4)])
+def test_exit_codes_tell_the_outcome(
+    index: Path, mode: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unsure = ["--trigger", "min_logprob", "--set", "trigger.min_logprob=0"]
+    capped = ["--set", "lookup.max_per_answer=0", "--set", "trigger.whitelist=false"]
+    assert ask(index, *unsure, *capped, "--set", f"abstain.mode={mode}") == code
+    assert "cannot verify" in capsys.readouterr().out
+
+
+def test_a_turn_is_recorded_as_a_trace(
+    index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "traces.jsonl"
+    for _ in range(2):
+        ask(index, "--trigger", "never", "--record", str(file))
+    answer = capsys.readouterr().out.splitlines()[0]
+    first, second = read_traces(file)
+    assert first.answer == second.answer == answer
+    assert first.group == second.group
+    assert first.id != second.id
+    assert not first.labelled
+    assert first.question == QUESTION
+    assert any("29 days" in passage.text for passage in first.passages)
+    assert first.turn is not None
+    assert first.turn["id"] == first.id
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["ask", " ", "-i", "{index}"], 2, "the question must not be empty"),
+        (["ask", "x", "-i", "{index}", "--trigger", "magic"], 2, "unknown trigger 'magic'"),
+        (["ask", "x", "-i", "{index}", "--set", "decode.seeds=1"], 2, "unknown setting"),
+        (["ask", "x", "-i", "{index}", "-c", "none.toml"], 2, "cannot read the configuration"),
+        (["ask", "x", "-i", "{index}", "--trigger", "critic"], 1, "needs critic"),
+        (["ask", "x", "-i", "{index}", "--model", "no-such"], 1, "no-such"),
+        (["ask", "x", "-i", "nowhere"], 1, "flare index"),
+        (["ask", "why " * 9000, "-i", "{index}"], 1, "prompt alone exceeds"),
+        (["search", "x", "-i", "{index}", "-k", "0"], 2, "must be at least 1, was: 0"),
+        (["search", "x", "-i", "nowhere"], 1, "flare index"),
+        (["index", "nowhere", "-o", "{index}-2"], 1, "nowhere"),
+        (["models", "pull", "no-such"], 1, "no-such"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    index: Path,
+    arguments: list[str],
+    code: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    filled = [argument.replace("{index}", str(index)) for argument in arguments]
+    assert main(filled) == code
+    shown = capsys.readouterr()
+    (line,) = shown.err.splitlines()
+    assert line.startswith("flare: ")
+    assert message in line
+    assert shown.out == ""
+
+
+def test_a_trace_file_that_cannot_be_written_loses_no_answer(
+    index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(index, "--trigger", "never", "--record", str(tmp_path)) == 1
+    shown = capsys.readouterr()
+    assert "29 days" in shown.out
+    assert shown.err.startswith("flare: ")
+
+
+@pytest.mark.parametrize("arguments", [[], ["ask"], ["ask", "x"], ["fly"], ["models"]])
+def test_bad_arguments_exit_with_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+
+
+def test_config_prints_what_is_in_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "flare.toml"
+    file.write_text("[decode]\nseed = 5\n", encoding="utf-8")
+    monkeypatch.setenv("FLARE_DECODE__TOP_P", "0.5")
+    assert main(["config", "-c", str(file), "--set", "decode.temperature=0.5"]) == 0
+    text = capsys.readouterr().out
+    assert "seed = 5" in text
+    assert "top_p = 0.5" in text
+    assert "temperature = 0.5" in text
+    assert main(["config", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["decode"]["top_p"] == 0.5
+
+
+def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("smollm2-135m") and line.endswith("pulled") for line in lines)
+    assert main(["models", "list", "--json"]) == 0
+    names = [status["name"] for status in json.loads(capsys.readouterr().out)]
+    assert names == ["smollm2-135m", "all-minilm-l6-v2"]
+
+
+def test_pull_skips_what_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "pull"]) == 0
+    assert capsys.readouterr().err.count("ready in") == 2
+
+
+def test_it_runs_as_a_process_and_imports_no_model_for_help() -> None:
+    code = "import sys, flare_runtime.cli as c\ntry: c.main(['--help'])\nexcept SystemExit: pass\n"
+    check = (
+        code + "print(sorted({'torch', 'transformers', 'faiss', 'pydantic'} & set(sys.modules)))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.rstrip().endswith("[]")
+    version = subprocess.run(
+        [sys.executable, "-m", "flare_runtime.cli", "models", "list"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ},
+    )
+    assert "smollm2-135m" in version.stdout
+
+
+def test_a_closed_pipe_is_no_traceback(index: Path) -> None:
+    command = f"{sys.executable} -m flare_runtime.cli config | head -c 1"
+    shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert "Traceback" not in shown.stderr
