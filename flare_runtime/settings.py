@@ -24,7 +24,7 @@ Layer = dict[str, dict[str, Any]]
 
 
 def load_config(
-    path: Path | None = None,
+    path: Path | str | None = None,
     environment: Mapping[str, str] | None = None,
     overrides: Sequence[str] = (),
 ) -> FlareConfig:
@@ -40,7 +40,7 @@ def load_config(
     """
     merged: Layer = {}
     for layer in (
-        _from_file(path) if path else {},
+        _from_file(Path(path)) if path else {},
         _from_environment(environment or {}),
         _from_overrides(overrides),
     ):

@@ -13,8 +13,9 @@ FLAT_LIMIT = 50_000
 """Up to so many passages every vector is compared; above, a graph (HNSW) is searched."""
 GRAPH_DEGREE = 32
 EF_CONSTRUCTION = 200
-EF_SEARCH = 256
-"""Nodes kept in view while searching the graph: recall@10 against brute force stays over .97."""
+EF_SEARCH = 768
+"""Nodes kept in view while searching the graph: recall@10 over .97 on 100 000 vectors even where
+true neighbours are few (5 a cluster: 128 gives .79, 256 .87, 512 .95, 768 .98 at 8.5 ms)."""
 GRAPH_FILE = "dense.faiss"
 
 
