@@ -1,5 +1,6 @@
 """The answer under construction: one token sequence that grows by commits and evidence."""
 
+import re
 from collections.abc import Sequence
 
 from flare_runtime.config import FlareConfig
@@ -10,6 +11,7 @@ from flare_runtime.stopwatch import Stopwatch
 from flare_runtime.transcript import Transcript
 from flare_runtime.types import Draft, Passage
 
+LIST_MARKER = re.compile(r"^\s*(?:[-*+•]|\(?\w{1,3}[.)])\s+")
 UNSPACED = frozenset("。！？．」』”）】、，")
 """Sentence ends after which a script without blanks goes straight on."""
 
@@ -32,6 +34,7 @@ class Answer:
         self._drafter = Drafter(model, self.session, config.decode, stopwatch)
         self._transcript = Transcript(model, config.prompt, question, history)
         self._text = ""
+        self._said: set[str] = set()
         self._num_tokens = 0
         self._num_discarded = 0
         self._needs_blank = False
@@ -75,7 +78,12 @@ class Answer:
         self._transcript.commit([token.id for token in draft.tokens])
         self._num_tokens += len(draft.tokens)
         self._text += draft.text
+        self._said.add(_gist(draft.text))
         self._needs_blank = False
+
+    def repeats(self, draft: Draft) -> bool:
+        """Whether a draft says again what the answer says, which ends it if so configured."""
+        return self._config.decode.stop_on_repeat and _gist(draft.text) in self._said
 
     def discard(self, draft: Draft) -> None:
         """Throw a draft away."""
@@ -106,3 +114,8 @@ class Answer:
     def _seam_needs_blank(self) -> bool:
         last = self._text[-1:]
         return bool(last) and not last.isspace() and last not in UNSPACED
+
+
+def _gist(text: str) -> str:
+    """A sentence without case, spacing and list marker: item 5 may say what item 4 said."""
+    return " ".join(LIST_MARKER.sub("", text).casefold().split())

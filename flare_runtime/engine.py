@@ -8,9 +8,10 @@ from flare_runtime.config import FlareConfig
 from flare_runtime.errors import SignalError
 from flare_runtime.events import Event, Finished
 from flare_runtime.language_model import LanguageModel, Message
+from flare_runtime.parts import Parts
 from flare_runtime.retrieval import Retriever
 from flare_runtime.triggers.expression import build_trigger
-from flare_runtime.turn import Parts, Turn
+from flare_runtime.turn import Turn
 from flare_runtime.turn_log import TurnLog
 
 Escalate = Callable[[str, str], None]

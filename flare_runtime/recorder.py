@@ -16,6 +16,7 @@ from flare_runtime.events import (
     LookupStarted,
 )
 from flare_runtime.language_model import Message
+from flare_runtime.stopwatch import Stopwatch
 from flare_runtime.turn_log import (
     BlockedRecord,
     HitRecord,
@@ -39,6 +40,7 @@ class Recorder:
         config: FlareConfig,
         model_name: str,
         critic_name: str | None,
+        stopwatch: Stopwatch,
     ) -> None:
         self._question = question
         self._history = tuple(asdict(message) for message in history)
@@ -46,6 +48,8 @@ class Recorder:
         self._model_name = model_name
         self._critic_name = critic_name
         self._time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._stopwatch = stopwatch
+        self._first_text_ms: float | None = None
         self.answer = ""
         self._first_hop: tuple[HitRecord, ...] = ()
         self._iterations = 0
@@ -74,8 +78,18 @@ class Recorder:
             case Abstained():
                 self._add_sentence(event.text, abstained=True)
 
-    def finish(self, outcome: Outcome, usage: Usage, timings: Timings) -> TurnLog:
+    def finish(self, outcome: Outcome, usage: Usage) -> TurnLog:
         """Close the record."""
+        watch = self._stopwatch
+        timings = Timings(
+            total=watch.elapsed_ms,
+            first_token=self._first_text_ms,
+            first_hop=watch.spent_ms("first_hop"),
+            decode=watch.spent_ms("decode"),
+            critic=watch.spent_ms("critic"),
+            retrieval=watch.spent_ms("retrieval"),
+            resume=watch.spent_ms("resume"),
+        )
         return TurnLog(
             id=uuid.uuid4().hex,
             time=self._time,
@@ -149,6 +163,8 @@ class Recorder:
         blocked: tuple[BlockedRecord, ...] = (),
         supported_by: tuple[str, ...] = (),
     ) -> None:
+        if self._first_text_ms is None:
+            self._first_text_ms = self._stopwatch.elapsed_ms
         start = len(self.answer) + len(text) - len(text.lstrip())
         self._sentences.append(
             SentenceRecord(

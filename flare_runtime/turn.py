@@ -1,15 +1,9 @@
 """One turn: the loop over sentences, and what happens when one cannot be verified."""
 
-import re
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
 
-from critic import Critic
 from flare_runtime.answer import Answer
 from flare_runtime.assessment import Assessment, Assessor
-from flare_runtime.blocklist import Blocklist
-from flare_runtime.buffer import EvidenceBuffer
-from flare_runtime.config import FlareConfig
 from flare_runtime.entities import Whitelist
 from flare_runtime.errors import FlareError
 from flare_runtime.events import (
@@ -23,34 +17,16 @@ from flare_runtime.events import (
     LookupFinished,
     LookupStarted,
 )
-from flare_runtime.language_model import LanguageModel, Message
-from flare_runtime.lookups import Lookups
+from flare_runtime.language_model import Message
+from flare_runtime.parts import Parts
 from flare_runtime.prompt import recent_history
-from flare_runtime.query import ForwardQuery, first_hop_query
+from flare_runtime.query import first_hop_query
 from flare_runtime.recorder import Recorder
-from flare_runtime.retrieval import ExpandingRetriever, Retriever
 from flare_runtime.stopwatch import Stopwatch
 from flare_runtime.support import supporting
-from flare_runtime.transcript import evidence_size
 from flare_runtime.triggers.expression import build_trigger
-from flare_runtime.turn_log import Outcome, Timings, TurnLog, Usage
+from flare_runtime.turn_log import Outcome, TurnLog, Usage
 from flare_runtime.types import Decision, Draft
-from flare_runtime.writer import Writer
-
-TEMPLATE_SLACK = 16
-"""Tokens that the words around passages may add to a prompt measured without them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What an engine is made of."""
-
-    model: LanguageModel
-    retriever: Retriever
-    config: FlareConfig
-    critic: Critic | None
-    blocklist: Blocklist
-    on_escalate: Callable[[str, str], None] | None
 
 
 class Turn:
@@ -68,26 +44,22 @@ class Turn:
         self._stopwatch = Stopwatch()
         layers = critic.layers if critic else ()
         self._answer = Answer(model, config, layers, question, self._history, self._stopwatch)
-        redact = parts.blocklist.redact if config.blocklist.redact else str
-        self._writer = Writer(model, self._answer.session, redact if model.is_remote else str)
-        self._lookups = self._make_lookups(redact)
+        self._writer = parts.writer(self._answer)
+        self._lookups = parts.lookups(question, self._answer, self._writer, self._stopwatch)
         self._assessor = Assessor(parts.blocklist, critic)
         self._trigger = build_trigger(config.trigger, critic, self._self_check)
-        self._is_watched = lookups and not any(
-            re.search(pattern, question) for pattern in config.lookup.skip_questions
-        )
+        self._is_watched = lookups and parts.watches(question)
+        critic_name = critic.name if critic else None
         self._recorder = Recorder(
-            question, self._history, config, model.name, critic.name if critic else None
+            question, self._history, config, model.name, critic_name, self._stopwatch
         )
         self._whitelist: Whitelist | None = None
         self._outcome: Outcome | None = None
         self._is_over = False
-        self._first_text_ms: float | None = None
         self._num_prompt_tokens = 0
         self._num_committed = 0
         self._num_abstained = 0
         self._last_was_abstained = False
-        self._said: set[str] = set()
 
     def run(self) -> Iterator[Event]:
         """Yield every event as it happens; ``Finished`` comes last, before any error."""
@@ -107,7 +79,7 @@ class Turn:
             yield self._abstain("answer", *nothing)
         while not self._is_over and self._answer.num_tokens_left > 0:
             draft = self._answer.draft()
-            if not draft.text.strip() or self._repeats(draft):
+            if not draft.text.strip() or self._answer.repeats(draft):
                 self._answer.discard(draft)
                 return
             assessment, decision = self._judge(draft)
@@ -180,10 +152,8 @@ class Turn:
         draft = assessment.draft
         start = len(self._recorder.answer)
         self._answer.commit(draft)
-        self._said.add(_key(draft.text))
         self._num_committed += 1
         self._last_was_abstained = False
-        self._mark_first_text()
         return Committed(
             draft.text, start, assessment, decision, supporting(draft.text, self._lookups.passages)
         )
@@ -199,7 +169,6 @@ class Turn:
     def _abstain(self, scope: AbstainScope, reason: str, text: str) -> Abstained:
         start = len(self._recorder.answer)
         said = self._answer.say(text)
-        self._mark_first_text()
         self._last_was_abstained = True
         if scope == "answer":
             escalates = self._parts.config.abstain.mode == "escalate"
@@ -210,7 +179,7 @@ class Turn:
 
     def _close(self, outcome: Outcome) -> TurnLog:
         self._answer.close()
-        answer, aside, watch = self._answer.session.usage, self._writer.usage, self._stopwatch
+        answer, aside = self._answer.session.usage, self._writer.usage
         usage = Usage(
             prompt_tokens=self._num_prompt_tokens,
             prefilled_tokens=answer.prefilled + aside.prefilled,
@@ -218,16 +187,7 @@ class Turn:
             decoded_tokens=self._answer.num_decoded + self._writer.num_decoded,
             discarded_tokens=self._answer.num_discarded,
         )
-        timings = Timings(
-            total=watch.elapsed_ms,
-            first_token=self._first_text_ms,
-            first_hop=watch.spent_ms("first_hop"),
-            decode=watch.spent_ms("decode"),
-            critic=watch.spent_ms("critic"),
-            retrieval=watch.spent_ms("retrieval"),
-            resume=watch.spent_ms("resume"),
-        )
-        return self._recorder.finish(outcome, usage, timings)
+        return self._recorder.finish(outcome, usage)
 
     @property
     def _num_sentences(self) -> int:
@@ -235,13 +195,6 @@ class Turn:
 
     def _default_outcome(self) -> Outcome:
         return "answered" if self._num_committed or not self._num_abstained else "abstained"
-
-    def _mark_first_text(self) -> None:
-        if self._first_text_ms is None:
-            self._first_text_ms = self._stopwatch.elapsed_ms
-
-    def _repeats(self, draft: Draft) -> bool:
-        return self._parts.config.decode.stop_on_repeat and _key(draft.text) in self._said
 
     def _read_context(self) -> None:
         """Take stock of the names and numbers that the context grounds."""
@@ -253,24 +206,3 @@ class Turn:
         follow_up = self._answer.next_turn(instruction)
         limit = self._parts.config.trigger.self_check_max_tokens
         return self._writer.continue_after(token_ids, follow_up, limit)
-
-    def _make_lookups(self, redact: Callable[[str], str]) -> Lookups:
-        config, model, retriever = self._parts.config, self._parts.model, self._parts.retriever
-        if isinstance(retriever, ExpandingRetriever):
-            retriever = retriever.with_writer(self._writer)
-        room = model.context_window - self._answer.num_prompt_tokens - config.decode.max_new_tokens
-        buffer = EvidenceBuffer(
-            config.evidence,
-            self._question,
-            evidence_size(model),
-            config.lookup.max_passages,
-            room - TEMPLATE_SLACK,
-        )
-        query = ForwardQuery(
-            config.query, self._question, self._writer.write, config.trigger.token_risk
-        )
-        return Lookups(retriever, buffer, query, config, redact, self._stopwatch)
-
-
-def _key(text: str) -> str:
-    return " ".join(text.casefold().split())

@@ -1,8 +1,7 @@
 """The transformers engine: any causal language model with full attention, on CPU or GPU."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from transformers.utils import logging as transformers_logging
 from flare_runtime.config import Dtype
 from flare_runtime.errors import ModelError
 from flare_runtime.language_model import Forward, KVCache, Message, Signal
+from flare_runtime.language_model.layer_taps import LayerTaps
 from flare_runtime.language_model.vocabulary import vocabulary_bytes
 
 PLAIN_TEMPLATE = (
@@ -69,7 +69,7 @@ class TransformersModel:
         self.context_window = int(config.max_position_embeddings)
         self.num_layers = int(config.num_hidden_layers)
         self.stop_ids = _stop_ids(model, specification)
-        self._taps = _LayerTaps(model)
+        self._taps = LayerTaps(model)
 
     @classmethod
     def load(
@@ -168,57 +168,6 @@ class TransformersModel:
             logits=_as_numpy(output.logits[0, -1]),
             hidden=np.stack(hidden, axis=1) if hidden else None,
         )
-
-
-class _LayerTaps:
-    """Reads residual streams by forward hooks, which cost nothing but the copy.
-
-    Numbered as ``hidden_states``: 0 is the embeddings, i the output of decoder layer i; the last
-    one is after the final norm.
-    """
-
-    def __init__(self, model: Any) -> None:  # noqa: ANN401
-        decoder = model.get_decoder()
-        layers = _decoder_layers(decoder, model.config.num_hidden_layers)
-        modules = [decoder.get_input_embeddings(), *layers[:-1], decoder]
-        self._num_states = len(modules)
-        self._wanted: frozenset[int] = frozenset()
-        self._states: dict[int, torch.Tensor] = {}
-        for index, module in enumerate(modules):
-            module.register_forward_hook(self._hook(index))
-
-    def _hook(self, index: int) -> Any:  # noqa: ANN401
-        def keep(module: Any, args: Any, output: Any) -> None:  # noqa: ANN401
-            if index in self._wanted:
-                self._states[index] = output if isinstance(output, torch.Tensor) else output[0]
-
-        return keep
-
-    @contextmanager
-    def tapped(self, layers: tuple[int, ...]) -> Iterator[dict[int, torch.Tensor]]:
-        """Collect the states of ``layers`` from the passes run inside. *Shape:* ``[1, S, H]``."""
-        beyond = [layer for layer in layers if not 0 <= layer < self._num_states]
-        if beyond:
-            raise ModelError(
-                f"layers must be 0 to {self._num_states - 1}, was: {beyond}; "
-                "the critic was made for another model"
-            )
-        self._wanted, self._states = frozenset(layers), {}
-        try:
-            yield self._states
-        finally:
-            self._wanted, self._states = frozenset(), {}
-
-
-def _decoder_layers(decoder: Any, num_layers: int) -> list[torch.nn.Module]:  # noqa: ANN401
-    """The list of decoder layers, however the architecture calls it."""
-    for module in decoder.children():
-        if isinstance(module, torch.nn.ModuleList) and len(module) == num_layers:
-            return list(module)
-    raise ModelError(
-        f"cannot find the {num_layers} decoder layers of a {type(decoder).__name__}; "
-        "choose another generator"
-    )
 
 
 def _as_numpy(tensor: torch.Tensor) -> NDArray[np.float32]:

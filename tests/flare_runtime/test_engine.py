@@ -536,3 +536,13 @@ def test_a_turn_is_recorded_with_its_settings() -> None:
     assert isinstance(turn, TurnLog)
     assert json.loads(turn.to_json())["outcome"] == "answered"
     assert replace(turn, outcome="failed").outcome == "failed"
+
+
+def test_a_list_that_repeats_itself_ends() -> None:
+    plan = "1. Use helm.\n2. Use helm.\n3. Use helm."
+    assert FlareEngine(PlannedModel(plan), retriever()).answer(QUESTION).answer == "1. Use helm."
+
+
+def test_a_pattern_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"skip_questions must be regular expressions, was: '\(a'"):
+        FlareEngine(PlannedModel("x"), retriever(), config('lookup.skip_questions=["(a"]'))
