@@ -15,13 +15,13 @@ from transformers import (
     AutoTokenizer,
     DynamicCache,
 )
-from transformers.utils import logging as transformers_logging
 
 from flare_runtime.config import Dtype
 from flare_runtime.errors import ModelError
 from flare_runtime.language_model import Forward, KVCache, Message, Signal
 from flare_runtime.language_model.layer_taps import LayerTaps
 from flare_runtime.language_model.vocabulary import vocabulary_bytes
+from flare_runtime.quiet import silence_transformers
 
 PLAIN_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] + ': ' + message['content'] + '\n\n' }}"
@@ -81,8 +81,7 @@ class TransformersModel:
             ModelError: the folder is incomplete, or its cache cannot be cropped.
         """
         torch.set_num_threads(threads)
-        transformers_logging.set_verbosity_error()
-        transformers_logging.disable_progress_bar()
+        silence_transformers()
         try:
             config = AutoConfig.from_pretrained(folder, local_files_only=True)
             _refuse_uncroppable(config, name)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flare_runtime.errors import ModelError
+from flare_runtime.quiet import silence_transformers
 from flare_runtime.retrieval.model_folder import read_settings, require_model_files
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ def load_embedder(folder: Path, name: str) -> TransformersEmbedder:
 
     require_model_files(folder, "embedder")
     pooling = _read_pooling(folder)
+    silence_transformers()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
