@@ -134,8 +134,9 @@ class RetrievalConfig:
     rerank: Literal["late_interaction", "cross_encoder", "none"] = "late_interaction"
     rerank_model: str = ""
     """Folder or name of a sequence-classification model, for ``rerank = "cross_encoder"``."""
-    min_relevance: Finite = 0.0
-    """Hits with a lower rerank score are not evidence; 0 lets all pass."""
+    min_relevance: Finite | None = None
+    """Hits with a lower rerank score are not evidence; 0 lets all pass, None takes what is off
+    topic by the reranker's own scale (.20 for late interaction, nothing for others)."""
     paraphrases: Count = 0
     """Query expansion: so many paraphrases by the generator."""
     hyde: bool = False

@@ -76,7 +76,7 @@ class Lookups:
         self._num_of_sentence += 1
         began = self._stopwatch.elapsed_ms
         try:
-            hits, duration_ms = self._search(query, self._config.retrieval.fused_k, "retrieval")
+            hits, duration_ms = self._search(query, self._depth, "retrieval")
         except FlareError as error:
             return Found((), (), self._stopwatch.elapsed_ms - began, str(error))
         added = self._buffer.add(hits, self._config.lookup.passages)
@@ -85,6 +85,11 @@ class Lookups:
     def next_sentence(self) -> None:
         """Start counting lookups for another sentence."""
         self._num_of_sentence = 0
+
+    @property
+    def _depth(self) -> int:
+        """Enough hits that some are new even if all that is in the context comes first."""
+        return self._buffer.num_passages + self._config.lookup.passages
 
     def _search(self, query: str, top_k: int, stage: Stage) -> tuple[tuple[Hit, ...], float]:
         before = self._stopwatch.spent_ms(stage)

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     explanation = retriever.explain(args.query, top_k)
     if args.json:
         print(json.dumps(explanation.to_dict(), ensure_ascii=False))
-        return 0 if explanation.candidates else 3
+        return 0 if explanation.hits else 3
     for line in explanation.lines(EXCERPT) if args.explain else explanation.hit_lines(EXCERPT):
         print(line)
-    return 0 if explanation.candidates else 3
+    return 0 if explanation.hits else 3

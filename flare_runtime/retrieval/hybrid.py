@@ -119,6 +119,12 @@ class HybridRetriever:
         candidates = find_candidates(self._index, self._embedder, queries, config, num_places)
         return SearchExplanation(query, queries, name, self._rank(query, candidates, top_k))
 
+    @property
+    def _least_relevance(self) -> float:
+        if self._config.min_relevance is not None:
+            return self._config.min_relevance
+        return self._reranker.off_topic if self._reranker else 0.0
+
     def _rank(
         self, query: str, candidates: tuple[Candidate, ...], top_k: int
     ) -> tuple[Candidate, ...]:
@@ -130,7 +136,7 @@ class HybridRetriever:
                 for item, score in zip(candidates, scores, strict=True)
             )
         order = rank_by_relevance([item.score for item in candidates])
-        least = self._config.min_relevance
+        least = self._least_relevance
         ranked = []
         for rank, position in enumerate(order, start=1):
             item = candidates[position]
@@ -143,7 +149,7 @@ class HybridRetriever:
 def _check(
     index: SearchIndex, embedder: Embedder, config: RetrievalConfig, reranker: Reranker | None
 ) -> None:
-    if config.min_relevance > 0 and reranker is None:
+    if config.min_relevance and config.min_relevance > 0 and reranker is None:
         raise ConfigError(
             f"min_relevance must be 0 when nothing reranks, was: {config.min_relevance}"
         )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flare_runtime.errors import ModelError
+from flare_runtime.quiet import silence_transformers
 from flare_runtime.retrieval.model_folder import require_model_files
 from flare_runtime.retrieval.rerank import ScoreKind
 
@@ -69,6 +70,7 @@ def load_pair_classifier(
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     require_model_files(folder, "reranker")
+    silence_transformers()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model, report = AutoModelForSequenceClassification.from_pretrained(

@@ -25,6 +25,14 @@ class Reranker(Protocol):
         """What the turn log and ``flare search --explain`` call it."""
         ...
 
+    @property
+    def off_topic(self) -> float:
+        """Relevance below which a passage has nothing to do with a query; 0 if that is not known.
+
+        The default of ``retrieval.min_relevance``.
+        """
+        ...
+
     def rerank(self, query: str, passages: Sequence[Passage]) -> tuple[float, ...]:
         """Return one relevance a passage, in their order; larger is better, NaN is unknown."""
         ...
@@ -58,7 +66,13 @@ class LateInteractionReranker:
 
     MaxSim of ColBERT (Khattab and Zaharia 2020, arXiv 2004.12832), divided by the number of query
     tokens so that one threshold fits queries of any length.
+
+    ``off_topic`` is low on purpose. With all-MiniLM-L6-v2, questions that have nothing to do with
+    the Harbor handbook reach .16 to .36 in it, and paraphrases that share no word with a passage
+    that answers them .26 to .48: no threshold parts the two, a corpus has to set its own.
     """
+
+    off_topic = 0.2
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -76,10 +90,14 @@ class LateInteractionReranker:
 class CrossEncoderReranker:
     """Relevance as the probability that a sequence classifier gives a pair.
 
+    ``off_topic`` is 0: classifiers are calibrated too differently for one number.
+
     Raises:
         ModelError: the model has three or more classes, so that none of them is "relevant".
 
     """
+
+    off_topic = 0.0
 
     def __init__(self, classifier: PairClassifier, positive_class: int = 1) -> None:
         if not 1 <= classifier.num_classes <= MAX_CLASSES:

@@ -42,7 +42,9 @@ def test_a_codename_blocks_all_its_tokens_and_no_other() -> None:
 def test_grounded_names_and_blank_tokens_are_exempt_but_not_blocked() -> None:
     assessor = Assessor(Blocklist(()), None)
     whitelist = Whitelist("The tag is 2026-Q2.14 in production.")
-    found = assessor.assess(draft("\n", "It", " is", " 2026-", "Q2.14", " or", " 7"), whitelist, 0, ())
+    found = assessor.assess(
+        draft("\n", "It", " is", " 2026-", "Q2.14", " or", " 7"), whitelist, 0, ()
+    )
     assert found.exempt == (True, False, False, True, True, False, False)
     assert not any(found.blocked)
 

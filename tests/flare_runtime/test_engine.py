@@ -544,5 +544,7 @@ def test_a_list_that_repeats_itself_ends() -> None:
 
 
 def test_a_pattern_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"skip_questions must be regular expressions, was: '\(a'"):
+    with pytest.raises(
+        ConfigError, match=r"skip_questions must be regular expressions, was: '\(a'"
+    ):
         FlareEngine(PlannedModel("x"), retriever(), config('lookup.skip_questions=["(a"]'))

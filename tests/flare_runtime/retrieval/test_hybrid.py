@@ -54,6 +54,7 @@ class Scripted:
     """A reranker with a score for each text that keeps what it was given."""
 
     name = "scripted"
+    off_topic = 0.0
 
     def __init__(self, **scores: float) -> None:
         self._scores = scores
@@ -196,6 +197,19 @@ def test_hits_below_min_relevance_are_no_evidence() -> None:
     config = RetrievalConfig(min_relevance=0.5)
     hits = retriever_of(passages_of(TEXTS), config, reranker).search("pump", 5)
     assert {hit.passage.text for hit in hits} == {"error reset", "pump colour", "pump priming"}
+
+
+def test_abst_003_004_the_reranker_knows_what_is_off_topic() -> None:
+    """Unless a threshold is set, hits below the reranker's own are no evidence."""
+    reranker = Scripted(pump=0.12, valve=0.05, door=0.1, error=0.8)
+    reranker.off_topic = 0.35
+    retriever = retriever_of(passages_of(TEXTS), RetrievalConfig(), reranker)
+    assert [hit.passage.text for hit in retriever.search("pump", 5)] == ["error reset"]
+    reranker = Scripted(pump=0.12, valve=0.05)
+    reranker.off_topic = 0.35
+    assert retriever_of(passages_of(TEXTS), RetrievalConfig(), reranker).search("pump", 5) == ()
+    lenient = RetrievalConfig(min_relevance=0.0)
+    assert len(retriever_of(passages_of(TEXTS), lenient, reranker).search("pump", 5)) == 5
 
 
 def test_min_relevance_zero_lets_all_pass() -> None:
