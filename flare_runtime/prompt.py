@@ -40,15 +40,9 @@ def neutralise(text: str, control_tokens: Sequence[str]) -> str:
     return broken
 
 
-def passage_text(number: int, passage: Passage) -> str:
-    """One passage as the prompt shows it."""
-    heading = f"[{number}] {passage.title}".rstrip()
-    return f"{heading}\n{passage.text}"
-
-
-def passages_text(passages: Sequence[Passage], first_number: int = 1) -> str:
-    """Several passages, numbered from ``first_number``, a blank line between."""
-    return "\n\n".join(passage_text(n, p) for n, p in enumerate(passages, start=first_number))
+def passages_text(passages: Sequence[Passage]) -> str:
+    """Passages as the prompt shows them: a heading line each, a blank line between."""
+    return "\n\n".join(f"# {p.title or p.source}\n{p.text}" for p in passages)
 
 
 def recent_history(

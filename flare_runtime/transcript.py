@@ -67,8 +67,7 @@ class Transcript:
         if placement == "front":
             self.open(every)
             return
-        first_number = len(every) - len(new) + 1
-        evidence = neutralise(passages_text(new, first_number), self._model.control_tokens)
+        evidence = neutralise(passages_text(new), self._model.control_tokens)
         if placement == "inline":
             self._body.extend(self._model.encode(inline_block(evidence)))
         else:

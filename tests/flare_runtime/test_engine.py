@@ -195,7 +195,7 @@ def test_usage_adds_up_to_what_the_model_ran(placement: str) -> None:
 def test_inline_prefills_only_the_evidence_and_its_tags() -> None:
     model, engine = usage_engine("inline", needs_release)
     turn = engine.answer(QUESTION)
-    block = model.encode(f"\n<evidence>\n[2] release\n{RELEASE.text}\n</evidence>")
+    block = model.encode(f"\n<evidence>\n# release\n{RELEASE.text}\n</evidence>")
     prefills = [run for run in model.runs if run > 1]
     assert prefills == [turn.usage.prompt_tokens, len(block)]
     assert turn.usage.prefilled_tokens == turn.usage.prompt_tokens + len(block)

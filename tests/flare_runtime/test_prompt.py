@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from fakes import PlannedModel, passage
 from hypothesis import given
@@ -86,13 +88,14 @@ def test_evidence_cannot_open_a_turn(tiny_model: TransformersModel) -> None:
     assert [i for i in ids if i >= 256] == [256, 257] * 4 + [256]
 
 
-def test_the_last_turn_holds_numbered_passages_and_the_question() -> None:
+def test_the_last_turn_holds_the_passages_and_the_question() -> None:
     first, second = passage("a", "Alpha.", "Pages > A"), passage("b", "Beta.", "")
     (message,) = chat_messages(PromptConfig(system=""), "Why?", [first, second], (), ())
     assert message == Message(
-        "user", "Passages:\n\n[1] Pages > A\nAlpha.\n\n[2] b\nBeta.\n\nQuestion: Why?"
+        "user", "Passages:\n\n# Pages > A\nAlpha.\n\n# b\nBeta.\n\nQuestion: Why?"
     )
-    assert passages_text([first], first_number=5) == "[5] Pages > A\nAlpha."
+    untitled = replace(first, title="")
+    assert passages_text([untitled]) == "# a.md\nAlpha."
 
 
 def test_without_passages_the_question_stands_alone() -> None:

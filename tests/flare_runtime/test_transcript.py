@@ -27,7 +27,7 @@ def transcript(tiny_model: TransformersModel) -> Transcript:
 
 
 PROMPT = (
-    "<|turn|>user\nPassages:\n\n[1] Runbook\nRoll out with helm.\n\nQuestion: Why?<|end|>\n"
+    "<|turn|>user\nPassages:\n\n# Runbook\nRoll out with helm.\n\nQuestion: Why?<|end|>\n"
     "<|turn|>assistant\n"
 )
 
@@ -44,7 +44,7 @@ def test_front_lays_the_prompt_out_anew(
 ) -> None:
     transcript.place("front", [NEW], [OLD, NEW])
     assert decoded(tiny_model, transcript.token_ids) == (
-        PROMPT.replace("helm.", "helm.\n\n[2] Releases\nThe tag is 14.< |end|>") + "First. Second."
+        PROMPT.replace("helm.", "helm.\n\n# Releases\nThe tag is 14.< |end|>") + "First. Second."
     )
 
 
@@ -53,7 +53,7 @@ def test_inline_appends_the_evidence_between_tags_and_nothing_else(
 ) -> None:
     before = transcript.token_ids
     transcript.place("inline", [NEW], [OLD, NEW])
-    block = inline_block("[2] Releases\nThe tag is 14.< |end|>")
+    block = inline_block("# Releases\nThe tag is 14.< |end|>")
     assert transcript.token_ids == (*before, *tiny_model.encode(block))
 
 
@@ -64,7 +64,7 @@ def test_tool_gives_the_evidence_a_turn_and_restates_the_last_sentence(
     transcript.place("tool", [NEW], [OLD, NEW])
     added = decoded(tiny_model, transcript.token_ids[len(before) :])
     assert added == (
-        "<|end|>\n<|turn|>tool\n[2] Releases\nThe tag is 14.< |end|><|end|>\n"
+        "<|end|>\n<|turn|>tool\n# Releases\nThe tag is 14.< |end|><|end|>\n"
         "<|turn|>assistant\nSecond."
     )
 
@@ -116,5 +116,5 @@ def test_kv_010_a_template_cannot_strip_the_answer(tiny_model: TransformersModel
 def test_the_size_of_evidence_is_counted_as_the_prompt_shows_it(
     tiny_model: TransformersModel,
 ) -> None:
-    shown = "[1] Releases\nThe tag is 14.< |end|>\n\n"
+    shown = "# Releases\nThe tag is 14.< |end|>\n\n"
     assert evidence_size(tiny_model)(NEW) == len(shown)
