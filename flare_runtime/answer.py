@@ -117,5 +117,9 @@ class Answer:
 
 
 def _gist(text: str) -> str:
-    """A sentence without case, spacing and list marker: item 5 may say what item 4 said."""
-    return " ".join(LIST_MARKER.sub("", text).casefold().split())
+    """A sentence without case, spacing and list marker: item 5 may say what item 4 said.
+
+    All that holds no letter counts as one: a model that only numbers lines says nothing more.
+    """
+    words = LIST_MARKER.sub("", text).casefold().split()
+    return " ".join(words) if any(char.isalpha() for char in text) else ""

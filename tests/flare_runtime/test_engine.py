@@ -541,6 +541,8 @@ def test_a_turn_is_recorded_with_its_settings() -> None:
 def test_a_list_that_repeats_itself_ends() -> None:
     plan = "1. Use helm.\n2. Use helm.\n3. Use helm."
     assert FlareEngine(PlannedModel(plan), retriever()).answer(QUESTION).answer == "1. Use helm."
+    numbers = "1. 1.\n2. 2.\n3. 3."
+    assert FlareEngine(PlannedModel(numbers), retriever()).answer(QUESTION).answer == "1. 1."
 
 
 def test_a_pattern_that_is_none_is_refused() -> None:
