@@ -3,6 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 FLARE  := $(VENV)/bin/flare
+ASK    := $(FLARE) ask --index demo/index --config data/harbor/flare.toml --record demo/traces.jsonl
 
 .PHONY: install models demo test check format coverage bench clean
 
@@ -17,7 +18,16 @@ models: install
 	$(FLARE) models pull
 
 demo: models
-	$(PYTHON) data/harbor/demo.py
+	$(FLARE) index data/harbor/docs -o demo/index
+	rm -f demo/traces.jsonl
+	@echo; echo '--- A question that the first search answers'
+	$(ASK) 'How long does the practice incident take?'
+	@echo; echo '--- A procedure, with the trigger of the FLARE paper: it pauses and looks up'
+	$(ASK) --trigger min_logprob 'How do I roll payments out to production?'
+	@echo; echo '--- A question that the handbook does not answer (exit code 3: abstained)'
+	$(ASK) 'Who founded Harbor Engineering?' || test $$? -eq 3
+	@echo; echo 'Each turn is recorded in demo/traces.jsonl; ask your own:'
+	@echo "  $(FLARE) ask --index demo/index --config data/harbor/flare.toml 'How many days of holiday do I get?'"
 
 test: models
 	OMP_NUM_THREADS=2 $(PYTHON) -m coverage run -m pytest -q

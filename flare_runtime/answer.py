@@ -81,9 +81,14 @@ class Answer:
         self._said.add(_gist(draft.text))
         self._needs_blank = False
 
-    def repeats(self, draft: Draft) -> bool:
-        """Whether a draft says again what the answer says, which ends it if so configured."""
-        return self._config.decode.stop_on_repeat and _gist(draft.text) in self._said
+    def is_over(self, draft: Draft) -> bool:
+        """Whether a draft shows that there is no more to say, and is no part of the answer.
+
+        It is blank, begins with a stop text, or says again what the answer says.
+        """
+        decode, text = self._config.decode, draft.text.strip()
+        repeats = decode.stop_on_repeat and _gist(text) in self._said
+        return not text or text.startswith(decode.stop) or repeats
 
     def discard(self, draft: Draft) -> None:
         """Throw a draft away."""

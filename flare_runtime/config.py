@@ -47,6 +47,9 @@ class DecodeConfig:
     """Where a draft may end: only after sentences, or after clause commas too."""
     max_draft_tokens: Positive = 64
     """After so many tokens without a sentence end, a clause end will do."""
+    stop: tuple[str, ...] = ("Question:", "Passages:")
+    """A sentence that begins with one of these ends the answer and is not part of it: a small
+    model that goes on to lay out the next prompt."""
     stop_on_repeat: bool = True
     """End the answer when a sentence repeats a committed one, as small greedy models do."""
 

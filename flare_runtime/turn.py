@@ -79,7 +79,7 @@ class Turn:
             yield self._abstain("answer", *nothing)
         while not self._is_over and self._answer.num_tokens_left > 0:
             draft = self._answer.draft()
-            if not draft.text.strip() or self._answer.repeats(draft):
+            if self._answer.is_over(draft):
                 self._answer.discard(draft)
                 return
             assessment, decision = self._judge(draft)

@@ -1,6 +1,7 @@
 """``flare ask``: a streamed answer on stdout, its lookups on stderr."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -49,14 +50,14 @@ def run(args: argparse.Namespace) -> int:
     overrides = [f"model.name={args.model}"] if args.model else []
     overrides += [f"trigger.when={args.trigger}"] if args.trigger else []
     engine = _open_engine(args, read_config(args, *overrides))
-    show = _show_nothing if args.json else _show
+    display = _Silence() if args.json else _Display()
     turn: TurnLog | None = None
     passages: list[Passage] = []
     try:
         for event in engine.stream(args.question, lookups=not args.no_lookup):
             turn = _turn_of(event) or turn
             passages += _added_by(event)
-            show(event)
+            display.show(event)
     finally:
         if turn is not None:
             _report(args, turn, passages)
@@ -100,28 +101,47 @@ def _added_by(event: "Event") -> "Iterable[Passage]":
     return event.added if isinstance(event, FirstHop | LookupFinished) else ()
 
 
-def _show_nothing(event: "Event") -> None:
+class _Silence:
     """With ``--json`` the turn log says it all."""
 
-
-def _show(event: "Event") -> None:
-    from flare_runtime.events import Abstained, Committed, LookupFinished, LookupStarted
-
-    match event:
-        case Committed() | Abstained():
-            print(event.text, end="", flush=True)
-        case LookupStarted():
-            _break_line()
-            say(f"Looking up… {event.query}")
-        case LookupFinished(error=error) if error:
-            say(f"  the search failed: {error}")
-        case LookupFinished():
-            say(f"  found {len(event.hits)} passages, {len(event.added)} new")
-            for passage in event.added:
-                say(f"  + {passage.source}: {passage.title}")
+    def show(self, event: "Event") -> None:
+        """Show nothing."""
 
 
-def _break_line() -> None:
-    """On a terminal that shows both streams, do not write into the middle of the answer."""
-    if sys.stdout.isatty() and sys.stderr.isatty():
+class _Display:
+    """The answer as it is committed on stdout, lookups on stderr."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def show(self, event: "Event") -> None:
+        """Show one event."""
+        from flare_runtime.events import Abstained, Committed, LookupFinished, LookupStarted
+
+        match event:
+            case Committed() | Abstained():
+                self._last = event.text
+                print(event.text, end="", flush=True)
+            case LookupStarted():
+                _break_line(self._last)
+                say(f"Looking up… {event.query}")
+            case LookupFinished(error=error) if error:
+                say(f"  the search failed: {error}")
+            case LookupFinished():
+                say(f"  found {len(event.hits)} passages, {len(event.added)} new")
+                for passage in event.added:
+                    say(f"  + {passage.source}: {passage.title}")
+
+
+def _break_line(turn_text: str) -> None:
+    """Where both streams end up in one place, do not write into the middle of the answer."""
+    if turn_text and not turn_text.endswith("\n") and _share_a_place():
         say("")
+
+
+def _share_a_place() -> bool:
+    try:
+        out, err = (os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr))
+    except (OSError, ValueError):
+        return False
+    return (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)

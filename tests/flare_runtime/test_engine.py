@@ -545,6 +545,15 @@ def test_a_list_that_repeats_itself_ends() -> None:
     assert FlareEngine(PlannedModel(numbers), retriever()).answer(QUESTION).answer == "1. 1."
 
 
+def test_an_answer_does_not_go_on_to_the_next_prompt() -> None:
+    plan = "Use helm.\n\nQuestion: How do I wait?"
+    turn = FlareEngine(PlannedModel(plan), retriever()).answer(QUESTION)
+    assert turn.answer == "Use helm."
+    assert turn.usage.discarded_tokens == 5
+    going_on = FlareEngine(PlannedModel(plan), retriever(), config("decode.stop=[]"))
+    assert going_on.answer(QUESTION).answer == plan
+
+
 def test_a_pattern_that_is_none_is_refused() -> None:
     with pytest.raises(
         ConfigError, match=r"skip_questions must be regular expressions, was: '\(a'"

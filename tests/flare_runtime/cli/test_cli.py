@@ -112,6 +112,24 @@ def test_a_lookup_shows_on_stderr(index: Path, capsys: pytest.CaptureFixture[str
     assert "Looking up" not in shown.out
 
 
+def test_in_one_file_a_lookup_starts_a_line_of_its_own(index: Path, tmp_path: Path) -> None:
+    arguments = [
+        "ask", QUESTION, "--index", str(index), *FAST, "--trigger", "every_n_sentences",
+        "--set", "trigger.every_n_sentences=2", "--set", "decode.boundary=clause",
+        "--set", "decode.max_draft_tokens=1", "--set", "retrieval.top_k=1",
+        "--set", "decode.stop_on_repeat=false", "--set", "retrieval.min_relevance=0",
+    ]  # fmt: skip
+    both = tmp_path / "both.txt"
+    with both.open("w") as file:
+        code = subprocess.run(
+            [sys.executable, "-m", "flare_runtime.cli", *arguments], stdout=file, stderr=file
+        ).returncode
+    lines = both.read_text(encoding="utf-8").splitlines()
+    assert code == 0
+    assert any("Looking up" in line for line in lines)
+    assert all(line.startswith("Looking up") for line in lines if "Looking up" in line)
+
+
 def test_no_lookup_means_none(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ask(index, "--trigger", "every_n_sentences", "--no-lookup", "--json")
     assert json.loads(capsys.readouterr().out)["lookups"] == []
