@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PACKAGES = ("critic", "flare_runtime", "training")
 OTHERS = {
-    "data/harbor/": "the demo corpus: a fictional engineering handbook, its codenames and questions",
+    "data/harbor/": "the demo corpus: a fictional handbook, its codenames and questions",
     "models/base/": "base models, pulled by content, not in the repository",
     "tests/": "mirrors the packages; golden/ event files, cases/ from bug reports, benchmarks/",
 }
