@@ -23,7 +23,7 @@ demo: models
 	@echo; echo '--- A question that the first search answers'
 	$(ASK) 'How long does the practice incident take?'
 	@echo; echo '--- A procedure, with the trigger of the FLARE paper: it pauses and looks up'
-	$(ASK) --trigger min_logprob 'How do I roll payments out to production?'
+	$(ASK) --trigger min_logprob 'How do I roll back Nightjar, and to which tag?'
 	@echo; echo '--- A question that the handbook does not answer (exit code 3: abstained)'
 	$(ASK) 'Who founded Harbor Engineering?' || test $$? -eq 3
 	@echo; echo 'Each turn is recorded in demo/traces.jsonl; ask your own:'

@@ -90,7 +90,7 @@ class Turn:
                     self._answer.discard(draft)
                     continue
             yield from self._settle(assessment, decision)
-            if draft.finish == "eos":
+            if draft.finish in ("eos", "length"):
                 return
 
     def _first_hop(self) -> FirstHop:

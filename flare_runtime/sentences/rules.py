@@ -35,7 +35,7 @@ _MARKER = regex.compile(
     rf"(?:\d{{1,3}}|[a-zA-Z]|[ivx]{{1,4}})|[:;：]{_BLANK}+[*_~(]*[1ai])\Z"
 )
 """The number or letter of a list item, at the start of a line, a sentence or after a colon."""
-_MARK = regex.compile(rf"{_BLANK}+\w{{1,4}}\Z")
+_MARK = regex.compile(r"[^\S\n\r\v\f\x85\u2028\u2029]+\w{1,4}\Z")
 _CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 _HIRAGANA = regex.compile(r"\p{Hiragana}")
 _SAYING = regex.compile(r"[\p{Han}\p{Hiragana}]{0,3}?[说說道问問答喊叫曰言話云]")

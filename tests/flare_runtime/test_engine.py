@@ -413,6 +413,7 @@ def test_the_length_limit_ends_the_answer() -> None:
     )
     turn = engine.answer(QUESTION)
     assert (turn.answer, turn.outcome) == ("One two three", "answered")
+    assert turn.iterations == 1
     assert turn.usage.decoded_tokens == 3 + turn.usage.discarded_tokens
 
 

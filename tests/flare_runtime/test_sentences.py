@@ -266,3 +266,11 @@ def test_more_of_the_same_is_read_once():
 )
 def test_the_first_safe_boundary(text, options, expected):
     assert first_boundary(text, **options) == expected
+
+
+def test_a_list_marker_on_a_new_line_is_no_reference() -> None:
+    """ "c." could be an initial and "No. 2" a reference, but not across a line."""
+    assert sentences("1. Use `a b` c.\n2. **Then** rest.") == [
+        "1. Use `a b` c.",
+        "2. **Then** rest.",
+    ]
