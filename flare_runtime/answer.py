@@ -12,6 +12,7 @@ from flare_runtime.transcript import Transcript
 from flare_runtime.types import Draft, Passage
 
 LIST_MARKER = re.compile(r"^\s*(?:[-*+•]|\(?\w{1,3}[.)])\s+")
+BARE_NUMBERS = re.compile(r"[\d\s.()]+")
 UNSPACED = frozenset("。！？．」』”）】、，")
 """Sentence ends after which a script without blanks goes straight on."""
 
@@ -38,7 +39,6 @@ class Answer:
         self._num_tokens = 0
         self._num_discarded = 0
         self._needs_blank = False
-        self._transcript.open(())
 
     @property
     def prefix(self) -> tuple[int, ...]:
@@ -49,6 +49,11 @@ class Answer:
     def num_prompt_tokens(self) -> int:
         """Tokens before the answer."""
         return self._transcript.num_prompt_tokens
+
+    @property
+    def num_tokens_around_evidence(self) -> int:
+        """Tokens of the prompt that are no evidence."""
+        return self._transcript.num_tokens_around_evidence()
 
     @property
     def num_tokens_left(self) -> int:
@@ -87,8 +92,9 @@ class Answer:
         It is blank, begins with a stop text, or says again what the answer says.
         """
         decode, text = self._config.decode, draft.text.strip()
+        stops = tuple(filter(None, decode.stop))
         repeats = decode.stop_on_repeat and _gist(text) in self._said
-        return not text or text.startswith(decode.stop) or repeats
+        return not text or text.startswith(stops) or repeats
 
     def discard(self, draft: Draft) -> None:
         """Throw a draft away."""
@@ -124,7 +130,8 @@ class Answer:
 def _gist(text: str) -> str:
     """A sentence without case, spacing and list marker: item 5 may say what item 4 said.
 
-    All that holds no letter counts as one: a model that only numbers lines says nothing more.
+    All bare numbers count as one: a model that only numbers lines says nothing more.
     """
-    words = LIST_MARKER.sub("", text).casefold().split()
-    return " ".join(words) if any(char.isalpha() for char in text) else ""
+    if BARE_NUMBERS.fullmatch(text):
+        return ""
+    return " ".join(LIST_MARKER.sub("", text).casefold().split())

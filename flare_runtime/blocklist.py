@@ -7,6 +7,7 @@ from typing import Any
 
 import ahocorasick
 
+from flare_runtime.config import BlocklistConfig
 from flare_runtime.errors import ConfigError
 from flare_runtime.folding import HYPHENS, FoldedText, fold, is_mark, is_word_char
 from flare_runtime.types import Span
@@ -65,6 +66,13 @@ class Blocklist:
             if term:
                 terms.append(term)
         return cls(terms, hyphen_is_word_char)
+
+    @classmethod
+    def configured(cls, config: BlocklistConfig) -> "Blocklist":
+        """Read the configured file; an empty blocklist when none is configured. Raises as load."""
+        if not config.file:
+            return cls((), config.hyphen_is_word_char)
+        return cls.load(config.file, config.hyphen_is_word_char)
 
     def find(self, text: str) -> tuple[Span, ...]:
         """Return where codenames stand in ``text``, in order, without overlap."""

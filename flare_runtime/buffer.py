@@ -80,12 +80,20 @@ class EvidenceBuffer:
 
     def _admit(self, hits: Sequence[Hit], max_new: int) -> tuple[Passage, ...]:
         fresh: list[Passage] = []
+        seen = set(self._seen)
         for hit in hits:
-            keys = {f"id:{hit.passage.id}", f"text:{' '.join(hit.passage.text.split())}"}
-            if len(fresh) < max_new and not keys & self._seen:
-                self._seen |= keys
+            keys = _keys(hit.passage)
+            if not keys & seen:
+                seen |= keys
                 fresh.append(hit.passage)
         sizes = [self._count_tokens(passage) for passage in fresh]
-        chosen = choose_within_budget(sizes, self._tokens_left)
+        chosen = choose_within_budget(sizes, self._tokens_left)[: max(max_new, 0)]
+        admitted = tuple(fresh[index] for index in chosen)
         self._tokens_left -= sum(sizes[index] for index in chosen)
-        return tuple(fresh[index] for index in chosen)
+        self._seen |= {key for passage in admitted for key in _keys(passage)}
+        return admitted
+
+
+def _keys(passage: Passage) -> set[str]:
+    """What makes two passages the same: the id, or the text however it is spaced."""
+    return {f"id:{passage.id}", f"text:{' '.join(passage.text.split())}"}

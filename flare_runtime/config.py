@@ -114,7 +114,6 @@ class IndexConfig:
     embedder: str = "all-minilm-l6-v2"
     chunk_tokens: Annotated[int, Field(ge=16)] = 200
     """Longest passage, heading path included, in the embedder's tokens."""
-    batch_size: Positive = 32
 
 
 @dataclass(frozen=True, slots=True)

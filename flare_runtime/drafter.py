@@ -105,6 +105,8 @@ class Drafter:
         max_tokens: int,
     ) -> Draft:
         decoder = TokenText()
+        for token in tokens:
+            decoder.push(self._model.token_bytes(token.id))
         finish: DraftFinish = "length"
         keep = None
         while keep is None and len(tokens) < max_tokens:
@@ -140,7 +142,8 @@ class Drafter:
     def _cut(self, tokens: list[Token], piece: str) -> tuple[int, DraftFinish] | None:
         """Where to cut, in tokens, once ``piece`` has made a boundary behind one of them certain.
 
-        A boundary that lies inside a token cannot be cut at; the draft then goes on to the next.
+        A boundary that lies inside a token, or behind one that also begins the next character,
+        cannot be cut at; the draft then goes on to the next.
         """
         clauses = self._config.boundary == "clause" or len(tokens) >= self._config.max_draft_tokens
         text = "".join(token.text for token in tokens)
@@ -149,10 +152,16 @@ class Drafter:
             if boundary.end > len(text):
                 return None
             keep = _token_at(tokens, boundary.end)
-            if not "".join(token.text for token in tokens[:keep])[boundary.end :].strip():
+            if self._ends_at(tokens[:keep], boundary.end):
                 return keep, boundary.kind
             start = boundary.end
         return None
+
+    def _ends_at(self, tokens: list[Token], offset: int) -> bool:
+        """Whether nothing but white space stands in ``tokens`` behind ``offset`` characters."""
+        decoder = TokenText()
+        text = "".join(decoder.push(self._model.token_bytes(token.id)) for token in tokens)
+        return decoder.is_whole and not text[offset:].strip()
 
     def _blank_openers(self, num_logits: int) -> NDArray[np.bool_]:
         """Tokens that begin with a blank, and those that end the answer. *Shape:* ``[V]``."""

@@ -21,10 +21,10 @@ Escalate = Callable[[str, str], None]
 class FlareEngine:
     """Answers questions from a corpus, looking up more while it writes.
 
-    It keeps no state between turns.
+    It keeps no state between turns. Without ``blocklist`` the configured file is read.
 
     Raises:
-        ConfigError: the trigger expression cannot be read.
+        ConfigError: the trigger expression or the configured blocklist cannot be read.
         SignalError: the trigger needs a signal that model and critic do not give.
     """
 
@@ -43,7 +43,7 @@ class FlareEngine:
             retriever=retriever,
             config=self._config,
             critic=critic,
-            blocklist=blocklist or Blocklist(()),
+            blocklist=blocklist or Blocklist.configured(self._config.blocklist),
             on_escalate=on_escalate,
         )
         trigger = build_trigger(self._config.trigger, critic, ask=lambda ids, text: "")
@@ -71,7 +71,8 @@ class FlareEngine:
             lookups: False answers from the first hop alone.
 
         Raises:
-            FlareError: after ``Finished`` with the outcome "failed".
+            FlareError: after ``Finished`` with the outcome "failed"; before any event when the
+                question cannot be laid out at all.
         """
         return Turn(self._parts, question, history, lookups).run()
 

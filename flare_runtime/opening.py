@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flare_runtime.blocklist import Blocklist
-from flare_runtime.config import BlocklistConfig, FlareConfig, ModelConfig
+from flare_runtime.config import FlareConfig, ModelConfig
 from flare_runtime.language_model import LanguageModel
 from flare_runtime.model_store import resolve_model
 
@@ -55,14 +54,3 @@ def open_retriever(index: Path, config: FlareConfig) -> "HybridRetriever":
         config.retrieval,
         open_embedder=lambda name: open_embedder(name, config.model.threads),
     )
-
-
-def open_blocklist(config: BlocklistConfig) -> Blocklist:
-    """Read the configured blocklist; an empty one when none is configured.
-
-    Raises:
-        ConfigError: the file is missing or has an entry that is empty.
-    """
-    if not config.file:
-        return Blocklist(())
-    return Blocklist.load(config.file, config.hyphen_is_word_char)

@@ -18,8 +18,8 @@ from flare_runtime.stopwatch import Stopwatch
 from flare_runtime.transcript import evidence_size
 from flare_runtime.writer import Writer
 
-TEMPLATE_SLACK = 16
-"""Tokens that the words around passages may add to a prompt measured without them."""
+TAG_TOKENS = 32
+"""Most tokens that tags or turn marks add around the evidence of one lookup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,12 @@ class Parts:
         config, retriever = self.config, self.retriever
         if isinstance(retriever, ExpandingRetriever):
             retriever = retriever.with_writer(writer)
+        restated = config.decode.max_draft_tokens if config.evidence.placement == "tool" else 0
         room = (
             self.model.context_window
-            - answer.num_prompt_tokens
+            - answer.num_tokens_around_evidence
             - config.decode.max_new_tokens
-            - TEMPLATE_SLACK
+            - config.lookup.max_per_answer * (TAG_TOKENS + restated)
         )
         buffer = EvidenceBuffer(
             config.evidence, question, evidence_size(self.model), config.lookup.max_passages, room

@@ -48,7 +48,10 @@ def passages_text(passages: Sequence[Passage]) -> str:
 def recent_history(
     history: Sequence[Message], count_tokens: Callable[[str], int], max_tokens: int
 ) -> tuple[Message, ...]:
-    """The latest turns that fit ``max_tokens``; a turn is kept whole or dropped."""
+    """The latest turns that fit ``max_tokens``; a turn is kept whole or dropped.
+
+    What is kept begins with a turn of the user, as most chat templates demand.
+    """
     kept: list[Message] = []
     left = max_tokens
     for message in reversed(history):
@@ -56,26 +59,29 @@ def recent_history(
         if left < 0:
             break
         kept.append(message)
+    while kept and kept[-1].role != "user":
+        kept.pop()
     return tuple(reversed(kept))
 
 
 def chat_messages(
     config: PromptConfig,
     question: str,
-    passages: Sequence[Passage],
+    evidence: str | None,
     history: Sequence[Message],
     control_tokens: Sequence[str],
 ) -> tuple[Message, ...]:
     """Messages of one turn: system, history, then evidence and question in the last user turn.
 
-    Everything but the configured words is data and neutralised.
+    Everything but the configured words is data and neutralised. ``evidence`` None lays the turn
+    out without passages.
     """
 
     def clean(text: str) -> str:
         return neutralise(text, control_tokens)
 
-    template = config.user if passages else config.user_without_passages
-    last = fill(template, {"passages": clean(passages_text(passages)), "question": clean(question)})
+    template = config.user_without_passages if evidence is None else config.user
+    last = fill(template, {"passages": clean(evidence or ""), "question": clean(question)})
     system = (Message("system", config.system),) if config.system else ()
     earlier = tuple(Message(m.role, clean(m.content)) for m in history)
     return (*system, *earlier, Message("user", last))

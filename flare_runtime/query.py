@@ -101,7 +101,7 @@ class ForwardQuery:
         variants = {
             "masked": lambda: masked(text, risky),
             "template": lambda: slots,
-            "written": lambda: self._written(slots),
+            "written": lambda: f"{masked(text, risky)} {self._written(slots)}",
         }
         order = [
             self._config.style,

@@ -35,6 +35,11 @@ class TokenText:
         self._tail = data[cut:]
         return data[:cut].decode("utf-8", "replace")
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the bytes so far end with a whole character."""
+        return not self._tail
+
     def flush(self) -> str:
         """End the text. An unfinished character is dropped: an answer cut short stays readable."""
         self._tail = b""

@@ -42,10 +42,17 @@ class Transcript:
 
     def open(self, passages: Sequence[Passage]) -> None:
         """Lay the prompt out anew with ``passages`` before the question; the answer stays."""
+        self._prompt = self._lay_out(passages_text(passages) if passages else None)
+
+    def num_tokens_around_evidence(self) -> int:
+        """Tokens of the prompt that are no evidence: question, history and the words around."""
+        return len(self._lay_out(""))
+
+    def _lay_out(self, evidence: str | None) -> tuple[int, ...]:
         messages = chat_messages(
-            self._config, self._question, passages, self._history, self._model.control_tokens
+            self._config, self._question, evidence, self._history, self._model.control_tokens
         )
-        self._prompt = self._model.encode(self._model.render(messages))
+        return self._model.encode(self._model.render(messages))
 
     def commit(self, token_ids: Sequence[int]) -> None:
         """Append a sentence of the answer."""

@@ -5,7 +5,6 @@ from collections.abc import Generator, Iterator, Sequence
 from flare_runtime.answer import Answer
 from flare_runtime.assessment import Assessment, Assessor
 from flare_runtime.entities import Whitelist
-from flare_runtime.errors import FlareError
 from flare_runtime.events import (
     Abstained,
     AbstainScope,
@@ -38,6 +37,7 @@ class Turn:
         config, model, critic = parts.config, parts.model, parts.critic
         self._parts = parts
         self._question = question
+        self._whole_history = tuple(history)
         self._history = recent_history(
             history, lambda text: len(model.encode(text)), config.prompt.history_tokens
         )
@@ -67,16 +67,21 @@ class Turn:
             for event in self._events():
                 self._recorder.see(event)
                 yield event
-        except FlareError:
+        except Exception:
             yield Finished(self._close("failed"))
             raise
         yield Finished(self._close(self._outcome or self._default_outcome()))
 
     def _events(self) -> Iterator[Event]:
         yield self._first_hop()
-        nothing = self._nothing_to_stand_on()
-        if nothing and self._parts.config.abstain.mode != "off":
-            yield self._abstain("answer", *nothing)
+        may_abstain = self._parts.config.abstain.mode != "off"
+        if may_abstain and (reason := self._nothing_to_stand_on()):
+            yield self._abstain_answer(reason)
+        yield from self._sentence_by_sentence()
+        if may_abstain and not self._recorder.answer:
+            yield self._abstain_answer("empty_answer")
+
+    def _sentence_by_sentence(self) -> Iterator[Event]:
         while not self._is_over and self._answer.num_tokens_left > 0:
             draft = self._answer.draft()
             if self._answer.is_over(draft):
@@ -94,21 +99,18 @@ class Turn:
                 return
 
     def _first_hop(self) -> FirstHop:
-        query = first_hop_query(self._question, self._history)
+        query = first_hop_query(self._question, self._whole_history)
         found = self._lookups.first_hop(query)
         self._answer.open(found.added)
         self._num_prompt_tokens = self._answer.num_prompt_tokens
         self._read_context()
         return FirstHop(query, found.hits, found.added)
 
-    def _nothing_to_stand_on(self) -> tuple[str, str] | None:
-        """Reason and words when the first hop brought no evidence at all."""
-        copy = self._parts.config.abstain
+    def _nothing_to_stand_on(self) -> str:
+        """Reason when the first hop brought no evidence at all."""
         if self._parts.retriever.num_passages == 0:
-            return "empty_index", copy.empty_index_text
-        if not self._lookups.passages:
-            return "nothing_relevant", copy.nothing_relevant_text
-        return None
+            return "empty_index"
+        return "" if self._lookups.passages else "nothing_relevant"
 
     def _judge(self, draft: Draft) -> tuple[Assessment, Decision]:
         with self._stopwatch.stage("critic"):
@@ -137,16 +139,14 @@ class Turn:
         """Commit a draft, or abstain from one that stays unsure."""
         self._lookups.next_sentence()
         copy = self._parts.config.abstain
-        if not decision.fired or copy.mode == "off":
+        if not (decision.fired and decision.in_doubt) or copy.mode == "off":
             yield self._commit(assessment, decision)
             return
         self._answer.discard(assessment.draft)
-        if copy.mode == "answer":
-            yield self._abstain("answer", decision.reason, copy.answer_text)
-        elif copy.mode == "escalate":
-            yield self._abstain("answer", decision.reason, copy.escalate_text)
-        else:
+        if copy.mode == "sentence":
             yield from self._abstain_sentence(decision.reason)
+        else:
+            yield self._abstain_answer(decision.reason)
 
     def _commit(self, assessment: Assessment, decision: Decision) -> Committed:
         draft = assessment.draft
@@ -166,16 +166,26 @@ class Turn:
         if not self._last_was_abstained:
             yield self._abstain("sentence", reason, copy.sentence_text)
 
+    def _abstain_answer(self, reason: str) -> Abstained:
+        """End the answer with the words of its reason, or hand it on to people."""
+        copy = self._parts.config.abstain
+        self._is_over = True
+        if copy.mode == "escalate":
+            self._outcome = "escalated"
+            event = self._abstain("answer", reason, copy.escalate_text)
+            if self._parts.on_escalate is not None:
+                self._parts.on_escalate(self._question, self._recorder.answer + event.text)
+            return event
+        self._outcome = "abstained"
+        words = {
+            "empty_index": copy.empty_index_text,
+            "nothing_relevant": copy.nothing_relevant_text,
+        }
+        return self._abstain("answer", reason, words.get(reason, copy.answer_text))
+
     def _abstain(self, scope: AbstainScope, reason: str, text: str) -> Abstained:
-        start = len(self._recorder.answer)
-        said = self._answer.say(text)
         self._last_was_abstained = True
-        if scope == "answer":
-            escalates = self._parts.config.abstain.mode == "escalate"
-            self._outcome, self._is_over = "escalated" if escalates else "abstained", True
-            if escalates and self._parts.on_escalate is not None:
-                self._parts.on_escalate(self._question, self._recorder.answer + said)
-        return Abstained(said, start, scope, reason)
+        return Abstained(self._answer.say(text), len(self._recorder.answer), scope, reason)
 
     def _close(self, outcome: Outcome) -> TurnLog:
         self._answer.close()

@@ -68,7 +68,8 @@ class Decision:
 
     ``score`` and ``threshold`` are in the trigger's own unit; ``score`` is None when nothing could
     be scored. ``spans`` are the stretches of the draft's text at risk; ``missing`` is what a
-    self-check says it lacks.
+    self-check says it lacks. ``in_doubt`` is False when the lookup is due by a schedule and not
+    because the draft is unsure; such a draft is never abstained from.
     """
 
     fired: bool
@@ -77,6 +78,7 @@ class Decision:
     threshold: float | None = None
     spans: tuple[Span, ...] = ()
     missing: str = ""
+    in_doubt: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,12 +66,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _open_engine(args: argparse.Namespace, config: "FlareConfig") -> "FlareEngine":
     from flare_runtime.engine import FlareEngine
-    from flare_runtime.opening import load_model, open_blocklist, open_retriever
+    from flare_runtime.opening import load_model, open_retriever
 
-    blocklist = open_blocklist(config.blocklist)
     retriever = open_retriever(args.index, config)
     model = load_model(config.model.name, config.model)
-    return FlareEngine(model, retriever, config, blocklist=blocklist)
+    return FlareEngine(model, retriever, config)
 
 
 def _report(args: argparse.Namespace, turn: "TurnLog", passages: "list[Passage]") -> None:

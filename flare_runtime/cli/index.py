@@ -38,8 +38,7 @@ def run(args: argparse.Namespace) -> int:
             args.output,
             embedder,
             config.index.chunk_tokens,
-            config.index.batch_size,
-            report,
+            progress=report,
         )
     for skipped in result.skipped[:MAX_SHOWN]:
         say(f"skipped {skipped.source}: {skipped.reason}")

@@ -59,11 +59,6 @@ class LanguageModel(Protocol):
         ...
 
     @property
-    def num_layers(self) -> int:
-        """Decoder layers; ``hidden_states`` has one entry more."""
-        ...
-
-    @property
     def stop_ids(self) -> frozenset[int]:
         """Ids that end an answer."""
         ...

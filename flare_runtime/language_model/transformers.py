@@ -1,4 +1,4 @@
-"""The transformers engine: any causal language model with full attention, on CPU or GPU."""
+"""The transformers engine: any causal language model with full attention."""
 
 import json
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jinja2 import TemplateError
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -66,8 +67,7 @@ class TransformersModel:
             entry["content"] for entry in specification["added_tokens"] if entry["special"]
         )
         config = model.config
-        self.context_window = int(config.max_position_embeddings)
-        self.num_layers = int(config.num_hidden_layers)
+        self.context_window = _context_window(config, name)
         self.stop_ids = _stop_ids(model, specification)
         self._taps = LayerTaps(model)
 
@@ -89,7 +89,7 @@ class TransformersModel:
             model = AutoModelForCausalLM.from_pretrained(
                 folder, local_files_only=True, dtype=getattr(torch, dtype)
             )
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise ModelError(
                 f"cannot load the model {name!r} from {folder}: {_first_line(error)}; "
                 "pull it again or name another folder"
@@ -175,6 +175,16 @@ def _as_numpy(tensor: torch.Tensor) -> NDArray[np.float32]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _context_window(config: Any, name: str) -> int:  # noqa: ANN401
+    for key in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
+        if length := getattr(config, key, None):
+            return int(length)
+    raise ModelError(
+        f"the model {name!r} does not say how long its context may be; "
+        "set max_position_embeddings in its config.json"
+    )
 
 
 def _stop_ids(model: Any, specification: dict[str, Any]) -> frozenset[int]:  # noqa: ANN401

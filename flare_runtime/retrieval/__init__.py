@@ -19,7 +19,12 @@ class Retriever(Protocol):
         ...
 
     def search(self, query: str, top_k: int) -> tuple[Hit, ...]:
-        """Return at most ``top_k`` hits, best first, ranks from 1; an empty tuple when none."""
+        """Return at most ``top_k`` hits, best first, ranks from 1; an empty tuple when none.
+
+        Raises:
+            FlareError: the search failed. A lookup then finds nothing and the answer goes on; any
+                other exception ends the turn.
+        """
         ...
 
 

@@ -145,6 +145,7 @@ def load_embedder(folder: Path, name: str) -> TransformersEmbedder:
 
     """
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModel, AutoTokenizer
 
     require_model_files(folder, "embedder")
@@ -153,7 +154,7 @@ def load_embedder(folder: Path, name: str) -> TransformersEmbedder:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ModelError(f"cannot load the embedder in {folder}: {error}") from error
     limit = _read_token_limit(folder, tokenizer, model)
     max_tokens = limit - tokenizer.num_special_tokens_to_add(pair=False)

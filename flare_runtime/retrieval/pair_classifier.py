@@ -67,6 +67,7 @@ def load_pair_classifier(
 
     """
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     require_model_files(folder, "reranker")
@@ -76,7 +77,7 @@ def load_pair_classifier(
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ModelError(f"cannot load the reranker in {folder}: {error}") from error
     if missing := sorted(report["missing_keys"]):
         raise ModelError(

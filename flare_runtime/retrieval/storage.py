@@ -164,7 +164,12 @@ def _verify(path: Path, expected: Checksum, remedy: str) -> None:
 def _prepare(index: Path) -> None:
     if index.exists() and not index.is_dir():
         raise CorpusIndexError(f"the index must be a folder, was a file: {index}")
-    index.mkdir(parents=True, exist_ok=True)
+    try:
+        index.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CorpusIndexError(
+            f"cannot make the folder for the index, {index}: {error.strerror}; name another place"
+        ) from error
     names = {path.name for path in index.iterdir()}
     if names and not names & {_CURRENT, _LOCK}:
         raise CorpusIndexError(

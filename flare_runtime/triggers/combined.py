@@ -41,4 +41,5 @@ def _merge(name: str, decisions: Sequence[Decision]) -> Decision:
         last.threshold,
         tuple(Span(*span) for span in sorted(spans)),
         next((decision.missing for decision in decisions if decision.missing), ""),
+        any(decision.in_doubt for decision in decisions),
     )

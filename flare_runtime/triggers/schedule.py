@@ -18,7 +18,8 @@ class EveryNSentencesTrigger:
         """Score: the sentence's number, counting from 1."""
         number = assessment.sentence_index + 1
         fired = number % self._n == 0
-        return Decision(fired, self.name if fired else CONFIDENT, float(number), float(self._n))
+        reason = self.name if fired else CONFIDENT
+        return Decision(fired, reason, float(number), float(self._n), in_doubt=False)
 
 
 class NeverTrigger:

@@ -51,6 +51,14 @@ def test_a_lookup_keeps_the_best_few() -> None:
     assert ids(new) == ["n0", "n1"]
 
 
+def test_a_passage_too_long_does_not_hide_one_that_fits() -> None:
+    evidence = buffer(max_tokens=5)
+    evidence.open(hits(passage("a", "one")))
+    long, short = passage("long", "w " * 9), passage("short", "two")
+    assert ids(evidence.add(hits(long, long, short), 1)) == ["short"]
+    assert ids(evidence.add(hits(short, passage("other", "three")), 1)) == ["other"]
+
+
 def test_nothing_new_is_an_answer_too() -> None:
     evidence = buffer()
     evidence.open(hits(passage("a", "a")))

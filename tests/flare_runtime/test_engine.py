@@ -1,8 +1,10 @@
 import json
+import re
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fakes import FixedRetriever, PlannedModel, WordCritic, passage
 
@@ -25,7 +27,7 @@ from flare_runtime.events import (
     LookupFinished,
     LookupStarted,
 )
-from flare_runtime.language_model import Message
+from flare_runtime.language_model import Forward, Message
 from flare_runtime.settings import load_config
 from flare_runtime.turn_log import TurnLog
 from flare_runtime.types import Hit
@@ -389,15 +391,152 @@ def test_a_prompt_beyond_the_context_window_is_an_error() -> None:
 
 def test_history_is_in_the_prompt_within_its_budget() -> None:
     model = PlannedModel("Helm.")
-    engine = FlareEngine(model, retriever(), config("prompt.history_tokens=4"))
+    engine = FlareEngine(model, retriever(), config("prompt.history_tokens=7"))
     history = [
         Message("user", "one two three four five six"),
+        Message("assistant", "seven"),
+        Message("user", "Which chart is it?"),
         Message("assistant", "payments run well"),
     ]
     turn = engine.answer("How are payments?", history)
     assert "payments run well" in model.prompts[0]
     assert "one two" not in model.prompts[0]
-    assert turn.history == ({"role": "assistant", "content": "payments run well"},)
+    assert [message["role"] for message in turn.history] == ["user", "assistant"]
+
+
+def test_a_follow_up_is_condensed_with_the_whole_history() -> None:
+    finder = retriever()
+    engine = FlareEngine(PlannedModel("Helm."), finder, config("prompt.history_tokens=0"))
+    history = [Message("user", "How do I roll out payments?"), Message("assistant", "Helm.")]
+    engine.answer("And in staging?", history)
+    assert finder.queries == ["How do I roll out payments? And in staging?"]
+
+
+class Spelling(PlannedModel):
+    """Writes its plan byte by byte: ids 10 to 265."""
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        marks = {"</s>": 0, "<s>": 1}
+        pieces = re.split("(</?s>)", text)
+        return tuple(
+            id_
+            for piece in pieces
+            for id_ in ([marks[piece]] if piece in marks else [10 + b for b in piece.encode()])
+        )
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return bytes([token_id - 10]) if 10 <= token_id < 266 else b""
+
+    def forward(self, token_ids, cache, layers=()):  # type: ignore[no-untyped-def]
+        cache.ids.extend(token_ids)
+        self.runs.append(len(token_ids))
+        opened = len(cache.ids) - 1 - cache.ids[::-1].index(1) + len("assistant\n")
+        written = bytes(i - 10 for i in cache.ids[opened + 1 :] if i >= 10)
+        plan = self._plan("").encode()
+        follows = plan[len(written)] + 10 if len(written) < len(plan) else 0
+        logits = np.zeros(300, dtype=np.float32)
+        logits[follows] = 30
+        return Forward(logits, None)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "完了。次は検査。終わり。",
+        "Done. Élan is next. “Ünder” it. 🦊 ends.",
+        "Größe. Ärger.\n\n- Öl\n- Übung. Ende.",
+    ],
+)
+def test_characters_split_over_tokens_survive_every_boundary(plan: str) -> None:
+    turn = FlareEngine(Spelling(plan), retriever()).answer(QUESTION)
+    assert turn.answer == plan
+    assert turn.iterations > 1
+
+
+@pytest.mark.parametrize("limit", range(1, 30))
+def test_the_length_limit_never_cuts_a_word(limit: int) -> None:
+    plan = "The file is values-prod.yaml. Use it."
+    overrides = [f"decode.max_new_tokens={limit}"]
+    turn = FlareEngine(Spelling(plan), retriever(), config(*overrides)).answer(QUESTION)
+    assert plan.startswith(turn.answer)
+    first_word = len("The")
+    if limit >= first_word:
+        assert (
+            plan[len(turn.answer) : len(turn.answer) + 1].isspace() or turn.answer == plan[:limit]
+        )
+        assert not plan[len(turn.answer) :][:1].isalnum() or limit < first_word
+    tokens = len(turn.tokens or ())
+    assert turn.usage.decoded_tokens == tokens + turn.usage.discarded_tokens
+
+
+def test_a_lookup_by_schedule_is_no_doubt() -> None:
+    """Every sentence is looked up for once, and none is abstained from."""
+    finder = FixedRetriever({"payments": RUNBOOK, "chart": RELEASE, "team": ROTA})
+    plan = "Roll out payments. Read the chart. Ask the team."
+    turn = FlareEngine(PlannedModel(plan), finder, config("trigger.when=every_n_sentences")).answer(
+        QUESTION
+    )
+    assert turn.answer == plan
+    assert len(turn.lookups) == 3
+    assert turn.outcome == "answered"
+
+
+def test_an_empty_answer_is_an_abstention() -> None:
+    turn = FlareEngine(PlannedModel(""), retriever()).answer(QUESTION)
+    assert (turn.outcome, turn.answer) == ("abstained", config().abstain.answer_text)
+    silent = FlareEngine(PlannedModel(""), retriever(), config("abstain.mode=off"))
+    assert silent.answer(QUESTION).answer == ""
+
+
+def test_escalation_covers_what_is_not_in_the_docs_at_all() -> None:
+    engine = FlareEngine(PlannedModel("x"), FixedRetriever(), config("abstain.mode=escalate"))
+    turn = engine.answer(QUESTION)
+    assert (turn.outcome, turn.answer) == ("escalated", config().abstain.escalate_text)
+
+
+def test_any_failure_ends_the_stream_with_a_record() -> None:
+    class Broken(FixedRetriever):
+        def search(self, query: str, top_k: int) -> tuple[Hit, ...]:
+            raise RuntimeError("no route")
+
+    events: list[Event] = []
+    with pytest.raises(RuntimeError, match="no route"):
+        for event in FlareEngine(PlannedModel("x"), Broken({"a": RUNBOOK})).stream(QUESTION):
+            events.append(event)
+    (finished,) = events
+    assert isinstance(finished, Finished)
+    assert finished.turn.outcome == "failed"
+
+
+def test_the_configured_blocklist_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "codenames.txt"
+    file.write_text("Nightjar\n", encoding="utf-8")
+    engine = FlareEngine(
+        PlannedModel("Ask ?Nightjar."), retriever(), config(f"blocklist.file={file}")
+    )
+    assert engine.answer(QUESTION).lookups == ()
+
+
+def test_tables_are_no_repetition() -> None:
+    plan = "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |"
+    assert FlareEngine(PlannedModel(plan), retriever()).answer(QUESTION).answer == plan
+
+
+def test_what_the_generator_writes_beside_the_answer_counts_as_control() -> None:
+    reply = '{"needs_fact": false}'
+
+    def plan(text: str) -> str:
+        asked = "Check your last sentence" in text.rpartition("<s>user")[2]
+        return reply if asked else "Use helm. Done now."
+
+    model = PlannedModel(plan)
+    usage = (
+        FlareEngine(model, retriever(), config("trigger.when=self_check")).answer(QUESTION).usage
+    )
+    committed = len(model.encode("Use helm. Done now."))
+    one_check = len(model.encode(reply)) + 1
+    assert usage.decoded_tokens == committed + usage.discarded_tokens + 1 + 2 * one_check
+    assert sum(model.runs) >= usage.prefilled_tokens + committed + 2 * (one_check - 1)
 
 
 def test_a_repeated_sentence_ends_the_answer() -> None:
@@ -536,7 +675,6 @@ def test_a_turn_is_recorded_with_its_settings() -> None:
     assert turn.timings_ms.first_token is not None
     assert isinstance(turn, TurnLog)
     assert json.loads(turn.to_json())["outcome"] == "answered"
-    assert replace(turn, outcome="failed").outcome == "failed"
 
 
 def test_a_list_that_repeats_itself_ends() -> None:

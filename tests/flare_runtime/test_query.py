@@ -151,8 +151,8 @@ def test_the_draft_is_cut_but_never_the_question() -> None:
 @pytest.mark.parametrize(
     ("reply", "wanted"),
     [
-        ('"Nightjar image tag"', "What tag? Nightjar image tag"),
-        ("\n - Nightjar tag\nmore", "What tag? Nightjar tag"),
+        ('"Nightjar image tag"', "What tag? It is Nightjar image tag"),
+        ("\n - Nightjar tag\nmore", "What tag? It is Nightjar tag"),
         ("", "What tag? It is"),
         ("  \n ", "What tag? It is"),
     ],

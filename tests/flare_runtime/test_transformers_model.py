@@ -8,6 +8,8 @@ import torch
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    BloomConfig,
+    BloomForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     MambaConfig,
@@ -167,3 +169,19 @@ def test_other_architectures_run_or_are_refused(
         MambaForCausalLM(config).save_pretrained(folder)
         with pytest.raises(ModelError):
             TransformersModel.load(folder, name=kind, threads=1)
+
+
+def test_a_truncated_weight_file_is_a_model_error(tiny_model_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_model_folder, tmp_path / "cut")
+    weights = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(weights[: len(weights) // 2])
+    with pytest.raises(ModelError, match="cannot load the model 'cut'"):
+        TransformersModel.load(folder, name="cut", threads=1)
+
+
+def test_a_model_must_say_how_long_its_context_is(tiny_model_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_model_folder, tmp_path / "bloom")
+    config = BloomConfig(vocab_size=258, hidden_size=32, n_layer=2, n_head=2)
+    BloomForCausalLM(config).save_pretrained(folder)
+    with pytest.raises(ModelError, match="how long its context may be"):
+        TransformersModel.load(folder, name="bloom", threads=1)
