@@ -107,7 +107,7 @@ class QueryConfig:
 
 @dataclass(frozen=True, slots=True)
 class IndexConfig:
-    """How documents become an index; an index remembers these."""
+    """How documents become an index, which remembers both."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 

@@ -29,7 +29,7 @@ class Drafted:
 
 @dataclass(frozen=True, slots=True)
 class LookupStarted:
-    """The writer has paused. ``sentence`` counts committed sentences before the pause."""
+    """The writer has paused. ``sentence`` counts the sentences before it, abstained ones too."""
 
     sentence: int
     decision: Decision

@@ -21,7 +21,7 @@ class HitRecord:
 
 @dataclass(frozen=True, slots=True)
 class LookupRecord:
-    """One pause. ``sentence`` counts the committed sentences before it."""
+    """One pause. ``sentence`` is the number of entries in ``sentences`` before it."""
 
     sentence: int
     reason: str
@@ -43,7 +43,7 @@ class BlockedRecord:
 
 @dataclass(frozen=True, slots=True)
 class SentenceRecord:
-    """One stretch of the answer. ``fired``: its first draft made the writer pause."""
+    """One stretch of the answer. ``fired``: the trigger fired on a draft of it."""
 
     text: str
     start: int
@@ -88,8 +88,9 @@ class Usage:
 class Timings:
     """Wall clock in milliseconds.
 
-    ``resume`` is all prefilling, that of the first prompt included. ``first_token`` is when the
-    first text was committed, None when none was.
+    ``resume`` is the prefilling of drafts, that of the first prompt included. ``first_hop`` and
+    ``retrieval`` include query expansion, ``critic`` includes self-checks. ``first_token`` is when
+    the first text was committed, None when none was.
     """
 
     total: float = 0.0

@@ -1,4 +1,4 @@
-"""The values that travel through the runtime: tokens, drafts, passages, hits, decisions, events."""
+"""The values that travel through the runtime: tokens, drafts, decisions, passages, hits."""
 
 from dataclasses import dataclass, field
 from typing import Literal

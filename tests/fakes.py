@@ -37,12 +37,11 @@ class PlannedCache:
 class PlannedModel:
     """Writes what a plan says, word by word. Its hidden state is the token's own id.
 
-    ``prefilled`` and ``stepped`` count the tokens that ran as several inputs and as single ones.
+    ``runs`` has the number of inputs of each pass, ``prompts`` the text behind each prefill.
     """
 
     name = "planned"
     context_window = 4096
-    num_layers = 2
     control_tokens = ("<s>", END)
     signals: frozenset[Signal] = frozenset({"logprob", "entropy", "hidden"})
     is_remote = False

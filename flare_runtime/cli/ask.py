@@ -132,9 +132,9 @@ class _Display:
                     say(f"  + {passage.source}: {passage.title}")
 
 
-def _break_line(turn_text: str) -> None:
+def _break_line(shown: str) -> None:
     """Where both streams end up in one place, do not write into the middle of the answer."""
-    if turn_text and not turn_text.endswith("\n") and _share_a_place():
+    if shown and not shown.endswith("\n") and _share_a_place():
         say("")
 
 

@@ -66,11 +66,6 @@ def unique(ids: Iterable[Id]) -> tuple[Id, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-def unique_across_rounds(rounds: Iterable[Iterable[Id]]) -> tuple[Id, ...]:
-    """Join the ids of several lookups: each once, where it was first found."""
-    return unique(id_ for found in rounds for id_ in found)
-
-
 def unique_by_text(items: Iterable[Item], text: Callable[[Item], str]) -> tuple[Item, ...]:
     """Drop items whose text was there before but for white space, first kept."""
     kept: dict[str, Item] = {}

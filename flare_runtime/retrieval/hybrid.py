@@ -18,6 +18,7 @@ from flare_runtime.retrieval.rerank import (
     PairClassifier,
     Reranker,
     rank_by_relevance,
+    relevant,
 )
 from flare_runtime.retrieval.search_index import SearchIndex, open_search_index
 from flare_runtime.types import Hit
@@ -135,15 +136,15 @@ class HybridRetriever:
                 replace(item, rerank_score=score)
                 for item, score in zip(candidates, scores, strict=True)
             )
-        order = rank_by_relevance([item.score for item in candidates])
+        scored = [item.score for item in candidates]
+        order = rank_by_relevance(scored)
         least = self._least_relevance
-        ranked = []
-        for rank, position in enumerate(order, start=1):
-            item = candidates[position]
-            # 0 lets all pass, whatever the scale of the scores.
-            is_hit = rank <= top_k and (least <= 0 or item.score >= least)
-            ranked.append(replace(item, rank=rank if is_hit else None))
-        return tuple(ranked)
+        # 0 lets all pass, whatever the scale of the scores.
+        kept = set(relevant(scored, least)) if least > 0 else set(order)
+        return tuple(
+            replace(candidates[at], rank=rank if rank <= top_k and at in kept else None)
+            for rank, at in enumerate(order, start=1)
+        )
 
 
 def _check(

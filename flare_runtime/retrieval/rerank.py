@@ -22,7 +22,7 @@ class Reranker(Protocol):
 
     @property
     def name(self) -> str:
-        """What the turn log and ``flare search --explain`` call it."""
+        """What ``flare search --explain`` calls it."""
         ...
 
     @property

@@ -10,7 +10,6 @@ from flare_runtime.retrieval.fusion import (
     limit_per_source,
     reciprocal_rank_fusion,
     unique,
-    unique_across_rounds,
     unique_by_text,
 )
 
@@ -37,10 +36,6 @@ def test_fuse_004_weights_decide() -> None:
     assert [item.id for item in fused] == ["a", "b"]
     fused = reciprocal_rank_fusion([["a", "b"], ["b", "a"]], k=60, weights=[1.0, 2.0])
     assert [item.id for item in fused] == ["b", "a"]
-
-
-def test_fuse_007_each_passage_once_across_rounds() -> None:
-    assert unique_across_rounds([["c1", "c2"], ["c2", "c3"]]) == ("c1", "c2", "c3")
 
 
 def test_fuse_008_equal_but_for_white_space_is_equal() -> None:
