@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flare_runtime.cli import build_parser
+from flare_runtime.cli import build_parser, main
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -69,3 +69,20 @@ def test_there_are_commands_to_check() -> None:
 def test_every_command_in_the_readme_parses(command: str) -> None:
     words = shlex.split(command.removeprefix("$ "), comments=True)
     assert build_parser().parse_args(words[1:]).run is not None
+
+
+@pytest.mark.real_model
+def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = re.search(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert example is not None
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# Payments\n\nRoll payments out to staging with helm.\n")
+    monkeypatch.setenv("FLARE_MODELS", str(ROOT / "models" / "base"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flare.toml").write_text("[decode]\nmax_new_tokens = 4\n[model]\nthreads = 1\n")
+    assert main(["index", "docs", "-o", "my-index", "--set", "model.threads=1"]) == 0
+    seen: list[str] = []
+    exec(example[1], {"print": lambda event: seen.append(type(event).__name__)})
+    assert seen[0] == "FirstHop"
+    assert seen[-1] == "Finished"
