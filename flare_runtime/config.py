@@ -27,7 +27,7 @@ class ModelConfig:
     name: str = "smollm2-135m"
     """A name of ``flare models list``, a folder, or a hub name that was pulled."""
     dtype: Dtype = "float32"
-    threads: Positive = 2
+    threads: Annotated[int, Field(ge=1, le=1024)] = 2
     """OpenMP threads. Two busy processes want 1 each, or both slow down tenfold."""
 
 
@@ -39,10 +39,10 @@ class DecodeConfig:
 
     max_new_tokens: Positive = 192
     """Limit of the whole answer."""
-    temperature: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
-    """0 is greedy. Trigger scores always come from raw logits, whatever this says."""
+    temperature: Annotated[float, Field(ge=0.0, le=100.0, allow_inf_nan=False)] = 0.0
+    """0, or next to it, is greedy. Trigger scores come from raw logits, whatever this says."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    seed: int = 0
+    seed: Count = 0
     boundary: Boundary = "sentence"
     """Where a draft may end: only after sentences, or after clause commas too."""
     max_draft_tokens: Positive = 64
@@ -128,7 +128,7 @@ class RetrievalConfig:
     """Candidates that rank fusion hands to the reranker."""
     depth: Positive = 50
     """Hits taken from each list before fusion."""
-    rrf_k: Positive = 60
+    rrf_k: Annotated[int, Field(ge=1, le=1_000_000)] = 60
     dense_weight: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 1.0
     sparse_weight: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 1.0
     max_per_source: Positive = 3

@@ -74,7 +74,7 @@ class FlareEngine:
             FlareError: after ``Finished`` with the outcome "failed"; before any event when the
                 question cannot be laid out at all.
         """
-        return Turn(self._parts, question, history, lookups).run()
+        return Turn(self._parts, _encodable(question), history, lookups).run()
 
     def answer(
         self, question: str, history: Sequence[Message] = (), lookups: bool = True
@@ -84,3 +84,8 @@ class FlareEngine:
             if isinstance(event, Finished):
                 turn = event.turn
         return turn
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which come from bytes that are no UTF-8 and stop any tokenizer."""
+    return text.encode("utf-8", "replace").decode("utf-8")

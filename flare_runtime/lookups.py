@@ -94,6 +94,5 @@ class Lookups:
     def _search(self, query: str, top_k: int, stage: Stage) -> tuple[tuple[Hit, ...], float]:
         before = self._stopwatch.spent_ms(stage)
         with self._stopwatch.stage(stage):
-            clean = self._redact(query) if self._retriever.is_remote else query
-            hits = self._retriever.search(clean, top_k)
+            hits = self._retriever.search(self._redact(query), top_k)
         return hits, self._stopwatch.spent_ms(stage) - before

@@ -41,7 +41,7 @@ class Parts:
         for pattern in self.config.lookup.skip_questions:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError) as error:
                 raise ConfigError(
                     f"lookup.skip_questions must be regular expressions, was: {pattern!r} ({error})"
                 ) from error
@@ -59,6 +59,19 @@ class Parts:
         """Make the writer of one turn."""
         return Writer(self.model, answer.session, self.redact if self.model.is_remote else str)
 
+    def _num_other_tokens(self) -> int:
+        """Room for tags around evidence, a sentence restated, and words of abstention."""
+        config, copy = self.config, self.config.abstain
+        if config.evidence.placement == "front":
+            of_lookup = 0
+        else:
+            restates = config.evidence.placement == "tool"
+            of_lookup = TAG_TOKENS + (config.decode.max_draft_tokens if restates else 0)
+        num_lookups = min(config.lookup.max_per_answer, config.lookup.max_passages)
+        words = (copy.sentence_text, copy.answer_text, copy.nothing_relevant_text)
+        longest = max(len(self.model.encode(f" {text}")) for text in (*words, copy.escalate_text))
+        return num_lookups * of_lookup + (copy.max_sentences + 1) * longest
+
     def lookups(
         self, question: str, answer: Answer, writer: Writer, stopwatch: Stopwatch
     ) -> Lookups:
@@ -66,15 +79,18 @@ class Parts:
         config, retriever = self.config, self.retriever
         if isinstance(retriever, ExpandingRetriever):
             retriever = retriever.with_writer(writer)
-        restated = config.decode.max_draft_tokens if config.evidence.placement == "tool" else 0
         room = (
             self.model.context_window
             - answer.num_tokens_around_evidence
             - config.decode.max_new_tokens
-            - config.lookup.max_per_answer * (TAG_TOKENS + restated)
+            - self._num_other_tokens()
         )
         buffer = EvidenceBuffer(
             config.evidence, question, evidence_size(self.model), config.lookup.max_passages, room
         )
-        query = ForwardQuery(config.query, question, writer.write, config.trigger.token_risk)
-        return Lookups(retriever, buffer, query, config, self.redact, stopwatch)
+        leaves = retriever.is_remote or self.model.is_remote
+        redact = self.redact if leaves else str
+        query = ForwardQuery(
+            config.query, question, writer.write, config.trigger.token_risk, redact
+        )
+        return Lookups(retriever, buffer, query, config, redact, stopwatch)

@@ -54,14 +54,17 @@ def _overlap(one: Span, other: Span) -> bool:
     return one.start < other.end and other.start < one.end
 
 
-def masked(text: str, risky: Sequence[Span]) -> str:
-    """Leave the risky words out (FLARE's implicit query, arXiv 2305.06983, §3.2.2)."""
-    return _replaced(text, risky, lambda word: "")
+def masked(text: str, risky: Sequence[Span], hidden: Sequence[Span] = ()) -> str:
+    """Leave the risky words out (FLARE's implicit query, arXiv 2305.06983, §3.2.2).
+
+    ``hidden`` are codenames that must not leave the machine; each becomes ``[redacted]``.
+    """
+    return _replaced(text, risky, hidden, lambda word: "")
 
 
-def with_slots(text: str, risky: Sequence[Span]) -> str:
+def with_slots(text: str, risky: Sequence[Span], hidden: Sequence[Span] = ()) -> str:
     """Name each risky word as a slot of its kind: ``[number]``, ``[name]`` or ``[detail]``."""
-    return _replaced(text, risky, _slot)
+    return _replaced(text, risky, hidden, _slot)
 
 
 def _slot(word: str) -> str:
@@ -70,10 +73,19 @@ def _slot(word: str) -> str:
     return "[name]" if word[:1].isupper() else "[detail]"
 
 
-def _replaced(text: str, spans: Sequence[Span], of_word: Callable[[str], str]) -> str:
+def _replaced(
+    text: str, risky: Sequence[Span], hidden: Sequence[Span], of_word: Callable[[str], str]
+) -> str:
+    """Replace before any word is dropped: a codename that lost one would no longer be known."""
+    edits = [(span, "[redacted]") for span in hidden]
+    edits += [
+        (span, of_word(text[span.start : span.end]))
+        for span in risky
+        if not any(_overlap(span, codename) for codename in hidden)
+    ]
     pieces, position = [], 0
-    for span in spans:
-        pieces += [text[position : span.start], of_word(text[span.start : span.end])]
+    for span, replacement in sorted(edits, key=lambda edit: edit[0].start):
+        pieces += [text[position : span.start], replacement]
         position = span.end
     words = "".join([*pieces, text[position:]]).split()
     return " ".join(word for word in words if any(char.isalnum() for char in word))
@@ -86,9 +98,17 @@ class ForwardQuery:
     question alone counts as asked) or was asked before, another style is taken.
     """
 
-    def __init__(self, config: QueryConfig, question: str, write: Write, token_risk: float) -> None:
+    def __init__(
+        self,
+        config: QueryConfig,
+        question: str,
+        write: Write,
+        token_risk: float,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self._config = config
-        self._question = question
+        self._redact = redact
+        self._question = redact(question)
         self._write = write
         self._token_risk = token_risk
         self._asked = {_key(question)}
@@ -97,18 +117,20 @@ class ForwardQuery:
         """Return a query not asked before in this answer, or None when there is none."""
         risky = risky_words(assessment, decision, self._config.mask_below, self._token_risk)
         text = assessment.draft.text
-        slots = with_slots(text, risky)
+        hidden = assessment.blocked_spans if self._redact is not str else ()
+        slots = with_slots(text, risky, hidden)
+        confident = masked(text, risky, hidden)
         variants = {
-            "masked": lambda: masked(text, risky),
+            "masked": lambda: confident,
             "template": lambda: slots,
-            "written": lambda: f"{masked(text, risky)} {self._written(slots)}",
+            "written": lambda: f"{confident} {self._redact(self._written(slots))}",
         }
         order = [
             self._config.style,
             *(s for s in ("masked", "template") if s != self._config.style),
         ]
         for style in order:
-            query = self._join(variants[style](), decision.missing)
+            query = self._join(variants[style](), self._redact(decision.missing))
             if _key(query) not in self._asked:
                 self._asked.add(_key(query))
                 return query

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+MIN_TEMPERATURE = 1e-3
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -26,8 +28,9 @@ def entropy(logprobs: NDArray[np.floating]) -> float:
 
 def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
     """Natural log-probabilities. *Shape:* ``[V]`` → ``[V]``; NaN logits stay NaN."""
-    shifted = logits - np.max(logits)
-    return np.asarray(shifted - np.log(np.sum(np.exp(shifted))))
+    with np.errstate(invalid="ignore"):  # infinity minus infinity: no number, and fires as such
+        shifted = logits - np.max(logits)
+        return np.asarray(shifted - np.log(np.sum(np.exp(shifted))))
 
 
 class Sampler:
@@ -49,9 +52,9 @@ class Sampler:
         """
         logprobs = log_softmax(logits)
         candidates = logits if allowed is None else np.where(allowed, logits, -np.inf)
-        token_id = (
-            int(np.argmax(candidates)) if self._temperature == 0 else self._sample(candidates)
-        )
+        # A broken distribution cannot be drawn from; its scores are not finite and tell so.
+        is_greedy = self._temperature < MIN_TEMPERATURE or not np.isfinite(logprobs.max())
+        token_id = int(np.argmax(candidates)) if is_greedy else self._sample(candidates)
         return Choice(token_id, float(logprobs[token_id]), entropy(logprobs))
 
     def _sample(self, logits: NDArray[np.floating]) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterator, Sequence
 from flare_runtime.answer import Answer
 from flare_runtime.assessment import Assessment, Assessor
 from flare_runtime.entities import Whitelist
+from flare_runtime.errors import ContextError
 from flare_runtime.events import (
     Abstained,
     AbstainScope,
@@ -213,6 +214,10 @@ class Turn:
             self._whitelist = Whitelist("\n".join([self._question, *evidence]))
 
     def _self_check(self, token_ids: tuple[int, ...], instruction: str) -> str:
+        """Ask; where the window has no room left for that, there is no reply."""
         follow_up = self._answer.next_turn(instruction)
         limit = self._parts.config.trigger.self_check_max_tokens
-        return self._writer.continue_after(token_ids, follow_up, limit)
+        try:
+            return self._writer.continue_after(token_ids, follow_up, limit)
+        except ContextError:
+            return ""

@@ -1,10 +1,14 @@
 """The command ``flare``: verbs and nothing else. Answers on stdout, everything else on stderr."""
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from flare_runtime.cli import ask, config, index, models, search
+from flare_runtime.cli.console import say
 from flare_runtime.errors import ConfigError, FlareError
 
 EXIT_FAILED = 1
@@ -26,15 +30,28 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code; a failure is one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets "?"
     args = build_parser().parse_args(argv)
     try:
-        return int(args.run(args))
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
     except FlareError as error:
-        print(f"flare: {error}", file=sys.stderr)
+        say(f"flare: {error}")
         return EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED
     except KeyboardInterrupt:
-        print("flare: interrupted", file=sys.stderr)
+        say("flare: interrupted")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
+    except OSError as error:
+        _abandon_stdout()
+        if not isinstance(error, BrokenPipeError):
+            say(f"flare: {error}")
         return EXIT_FAILED
+
+
+def _abandon_stdout() -> None:
+    """Send what is still buffered nowhere, or the interpreter would complain on its way out."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

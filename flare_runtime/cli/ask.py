@@ -1,6 +1,7 @@
 """``flare ask``: a streamed answer on stdout, its lookups on stderr."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterable
@@ -47,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     """Answer and return the exit code of the outcome."""
     if not args.question.strip():
         raise ConfigError("the question must not be empty")
-    overrides = [f"model.name={args.model}"] if args.model else []
-    overrides += [f"trigger.when={args.trigger}"] if args.trigger else []
+    overrides = [f"model.name={json.dumps(args.model)}"] if args.model else []
+    overrides += [f"trigger.when={json.dumps(args.trigger)}"] if args.trigger else []
     engine = _open_engine(args, read_config(args, *overrides))
     display = _Silence() if args.json else _Display()
     turn: TurnLog | None = None
@@ -74,18 +75,25 @@ def _open_engine(args: argparse.Namespace, config: "FlareConfig") -> "FlareEngin
 
 
 def _report(args: argparse.Namespace, turn: "TurnLog", passages: "list[Passage]") -> None:
-    if args.json:
-        print(turn.to_json())
-    elif turn.answer:
-        print(flush=True)
-    if args.record:
-        from critic.trace import TraceError, append_trace
-        from flare_runtime.tracing import trace_of_turn
+    """Record first: a full or closed stdout must not cost the trace, nor the other way round."""
+    try:
+        if args.record:
+            _record(args.record, turn, passages)
+    finally:
+        if args.json:
+            print(turn.to_json(), flush=True)
+        elif turn.answer:
+            print(flush=True)
 
-        try:
-            append_trace(args.record, trace_of_turn(turn, passages))
-        except TraceError as error:
-            raise FlareError(str(error)) from error
+
+def _record(file: Path, turn: "TurnLog", passages: "list[Passage]") -> None:
+    from critic.trace import TraceError, append_trace
+    from flare_runtime.tracing import trace_of_turn
+
+    try:
+        append_trace(file, trace_of_turn(turn, passages))
+    except TraceError as error:
+        raise FlareError(str(error)) from error
 
 
 def _turn_of(event: "Event") -> "TurnLog | None":

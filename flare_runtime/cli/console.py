@@ -21,7 +21,8 @@ class Progress(Protocol):
 
 def say(line: str) -> None:
     """Print one line on stderr."""
-    print(line, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # closed by the caller; print would take stdout instead
+        print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

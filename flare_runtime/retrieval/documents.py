@@ -146,30 +146,30 @@ def _identity(folder: Path) -> tuple[int, int]:
 
 
 def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
-    """Yield the files below ``folder``, and folders that cannot be listed."""
-    if _identity(folder) in seen:
-        return
-    seen.add(_identity(folder))
-    try:
-        children = sorted(folder.iterdir())
-    except OSError:
-        yield folder
-        return
-    for child in children:
-        if child.name.startswith("."):
+    """Yield the files below ``folder``, and folders that cannot be listed; each folder once."""
+    waiting = [folder]
+    while waiting:
+        path = waiting.pop()
+        if not os.path.isdir(path):  # noqa: PTH112 - unlike Path.is_dir it never raises
+            yield path
             continue
-        if os.path.isdir(child):  # noqa: PTH112 - unlike Path.is_dir it never raises
-            yield from _walk(child, seen)
-        else:
-            yield child
+        try:
+            if _identity(path) in seen:
+                continue
+            seen.add(_identity(path))
+            children = sorted(path.iterdir(), reverse=True)
+        except OSError:
+            yield path
+            continue
+        waiting += [child for child in children if not child.name.startswith(".")]
 
 
 def _reason_to_skip(path: Path) -> str:
     try:
-        path.name.encode("utf-8")
+        str(path).encode("utf-8")
         mode = path.stat().st_mode
     except UnicodeEncodeError:
-        return "its name is not valid UTF-8"
+        return "its path is not valid UTF-8"
     except OSError as error:
         return f"cannot be opened: {error.strerror}"
     if stat.S_ISDIR(mode):

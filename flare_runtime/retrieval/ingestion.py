@@ -60,9 +60,13 @@ def _reuse_or_read(data: bytes, source: str, former: FormerIndex, split: Splitte
         return Ingested(source, known, former.passages.get(source, ()), is_reused=True)
     try:
         document = read_document(data, source)
+        passages = split(document)
     except DocumentError as error:
         reason = str(error).removeprefix(f"{source}: ")
         return Ingested(source, FileRecord(digest, reason=reason), (), is_reused=False)
-    passages = split(document)
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        # A parser met what its authors did not foresee: that file's trouble, not the corpus's.
+        reason = f"cannot be read: {type(error).__name__}: {error}"
+        return Ingested(source, FileRecord(digest, reason=reason), (), is_reused=False)
     record = FileRecord(digest, tuple(passage.id for passage in passages), document.warnings)
     return Ingested(source, record, passages, is_reused=False)

@@ -9,8 +9,17 @@ from flare_runtime.errors import CorpusIndexError
 from flare_runtime.retrieval.corpus import read_passages
 from flare_runtime.retrieval.dense import DenseIndex
 from flare_runtime.retrieval.sparse import SparseIndex
-from flare_runtime.retrieval.storage import PASSAGES_FILE, VECTORS_FILE, open_generation
+from flare_runtime.retrieval.storage import (
+    PASSAGES_FILE,
+    VECTORS_FILE,
+    Generation,
+    is_live,
+    open_generation,
+)
 from flare_runtime.types import Passage
+
+MAX_TRIES = 3
+"""Runs that may replace an index while it is being opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +41,23 @@ class SearchIndex:
 
 
 def open_search_index(index: Path) -> SearchIndex:
-    """Open the live generation of ``index``.
+    """Open the live generation of ``index``; once more if a run replaces it meanwhile.
 
     Raises:
         CorpusIndexError: the index is missing or damaged.
 
     """
-    generation = open_generation(index)
+    for _ in range(MAX_TRIES - 1):
+        generation = open_generation(index)
+        try:
+            return _open(generation)
+        except (CorpusIndexError, OSError):
+            if is_live(index, generation):
+                raise
+    return _open(open_generation(index))
+
+
+def _open(generation: Generation) -> SearchIndex:
     folder = generation.folder
     passages = read_passages(folder / PASSAGES_FILE)
     try:

@@ -49,6 +49,11 @@ def has_index(index: Path) -> bool:
     return (index / _CURRENT).exists()
 
 
+def is_live(index: Path, generation: Generation) -> bool:
+    """Whether ``generation`` is still the one that readers should open."""
+    return _live_name(index) == generation.folder.name
+
+
 def open_generation(index: Path) -> Generation:
     """Find the live generation and verify every file of it.
 
@@ -157,7 +162,11 @@ def _verify(path: Path, expected: Checksum, remedy: str) -> None:
         raise CorpusIndexError(
             f"index file must have {expected.size} bytes, has {size}: {path}; {remedy}"
         )
-    if checksum(path) != expected:
+    try:
+        found = checksum(path)
+    except OSError as error:
+        raise CorpusIndexError(f"cannot read {path}: {error.strerror}; {remedy}") from error
+    if found != expected:
         raise CorpusIndexError(f"index file was altered: {path}; {remedy}")
 
 

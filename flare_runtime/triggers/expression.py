@@ -16,6 +16,7 @@ from flare_runtime.triggers.self_check import Ask, SelfCheckTrigger
 Factory = Callable[[], Trigger]
 """Builds one named trigger on demand, so that only what is named is built."""
 
+MAX_BRACKETS = 50
 WORD = re.compile(r"\s*([a-z_]+|[(),])\s*")
 
 
@@ -48,6 +49,8 @@ def parse_trigger(expression: str, factories: Mapping[str, Factory]) -> Trigger:
         ConfigError: the expression does not parse or names an unknown trigger.
     """
     words = _split(expression)
+    if words.count("(") > MAX_BRACKETS:
+        raise _error(expression, f"it may have at most {MAX_BRACKETS} brackets")
     trigger, rest = _parse(words, expression, factories)
     if rest:
         raise _error(expression, f"nothing may follow the first trigger, was: {' '.join(rest)!r}")
@@ -86,9 +89,9 @@ def _parse_parts(
 ) -> tuple[list[Trigger], list[str]]:
     if words[:1] != ["("]:
         raise _error(expression, "any and all want their triggers in brackets")
-    parts: list[Trigger] = []
-    rest = words
-    while rest[:1] in (["("], [","]):
+    part, rest = _parse(words[1:], expression, factories)
+    parts = [part]
+    while rest[:1] == [","]:
         part, rest = _parse(rest[1:], expression, factories)
         parts.append(part)
     if rest[:1] != [")"]:
@@ -98,6 +101,6 @@ def _parse_parts(
 
 def _error(expression: str, problem: str) -> ConfigError:
     return ConfigError(
-        f"trigger.when is not a trigger: {problem}; was: {expression!r}; "
+        f"trigger.when is not a trigger: {problem}; was: {expression[:80]!r}; "
         "write e.g. critic, or any(min_logprob, entropy)"
     )

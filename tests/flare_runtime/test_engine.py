@@ -469,6 +469,36 @@ def test_the_length_limit_never_cuts_a_word(limit: int) -> None:
     assert turn.usage.decoded_tokens == tokens + turn.usage.discarded_tokens
 
 
+def test_a_question_that_is_no_text_is_answered_all_the_same() -> None:
+    turn = FlareEngine(PlannedModel("Helm."), retriever()).answer("How are payments \ud800?")
+    assert turn.question == "How are payments ??"
+    assert json.loads(turn.to_json())["answer"] == "Helm."
+
+
+@pytest.mark.parametrize("placement", ["front", "inline", "tool"])
+@pytest.mark.parametrize("trigger", ["min_logprob", "self_check"])
+@pytest.mark.parametrize("window", range(60, 320, 20))
+def test_no_window_is_overrun_once_an_answer_has_begun(
+    placement: str, trigger: str, window: int
+) -> None:
+    """Either the question does not fit at all, or the answer comes to its end."""
+    model = PlannedModel("Helm is ?blue. It is ?green here. All is ?red now.")
+    model.context_window = window
+    overrides = [
+        f"evidence.placement={placement}", f"trigger.when={trigger}", "decode.max_new_tokens=20",
+    ]  # fmt: skip
+    finder = FixedRetriever({"payments": RUNBOOK, "helm": RELEASE, "it": ROTA})
+    shown: list[Event] = []
+    try:
+        for event in FlareEngine(model, finder, config(*overrides)).stream(QUESTION):
+            shown.append(event)
+    except ContextError as error:
+        assert "prompt alone exceeds" in str(error)
+        assert [type(event) for event in shown] == [Finished]
+    else:
+        assert shown[-1].turn.outcome in ("answered", "abstained")  # type: ignore[union-attr]
+
+
 def test_a_lookup_by_schedule_is_no_doubt() -> None:
     """Every sentence is looked up for once, and none is abstained from."""
     finder = FixedRetriever({"payments": RUNBOOK, "chart": RELEASE, "team": ROTA})

@@ -5,10 +5,12 @@ from assessments import assess
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flare_runtime.assessment import Assessor
+from flare_runtime.blocklist import Blocklist
 from flare_runtime.config import QueryConfig
 from flare_runtime.language_model import Message
 from flare_runtime.query import ForwardQuery, first_hop_query, masked, risky_words, with_slots
-from flare_runtime.types import Decision, Span
+from flare_runtime.types import Decision, Draft, Span, Token
 
 FIRED = Decision(True, "min_logprob")
 
@@ -121,6 +123,26 @@ def test_no_query_is_empty_the_bare_question_or_asked_twice(
     for query in built:
         assert query.startswith("What tag? ")
         assert query != "What tag?"
+
+
+@pytest.mark.parametrize("style", ["masked", "template"])
+@pytest.mark.parametrize("max_words", [1, 3, 64])
+def test_a_codename_is_redacted_before_words_are_dropped_or_cut(style: str, max_words: int) -> None:
+    """Without its sign or its second word a codename would not be known any more."""
+    blocklist = Blocklist(["Blue & Heron", "Grey Owl"])
+    texts = [" The", " Blue", " &", " Heron", " port", " of", " Grey", " Owl", " is", " 9"]
+    draft = Draft(tuple(Token(n, text, -9.0, 0.1) for n, text in enumerate(texts)), "sentence")
+    assessment = Assessor(blocklist, None).assess(draft, None, 0, ())
+    builder = ForwardQuery(
+        QueryConfig(style=style, max_words=max_words),
+        "Which port has Grey Owl?",
+        never_write,
+        0.5,
+        blocklist.redact,
+    )
+    query = builder.build(assessment, FIRED) or ""
+    assert not {"Blue", "Heron", "Grey", "Owl"} & set(query.split())
+    assert "[redacted]" in query
 
 
 def test_when_all_is_masked_the_slots_are_asked_for() -> None:

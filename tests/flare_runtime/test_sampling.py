@@ -65,6 +65,16 @@ def test_trig_005_an_impossible_token_adds_no_entropy() -> None:
     assert choice.entropy == pytest.approx(math.log(2))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_broken_logits_cannot_be_drawn_from_but_do_not_raise(value: float) -> None:
+    choice = Sampler(temperature=0.7).choose(np.array([1.0, value, 2.0], dtype=np.float32))
+    assert math.isnan(choice.logprob)
+
+
+def test_a_temperature_next_to_nothing_is_greedy() -> None:
+    assert Sampler(temperature=5e-324).choose(np.array([1.0, 3.0, 2.0], dtype=np.float32)).id == 1
+
+
 def test_broken_logits_give_scores_that_are_not_finite() -> None:
     choice = Sampler().choose(np.array([1.0, np.nan, 2.0], dtype=np.float32))
     assert math.isnan(choice.logprob)

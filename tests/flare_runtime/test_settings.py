@@ -63,6 +63,8 @@ def test_any_text_survives_printing(text: str) -> None:
         ("evidence.placement=middle", "evidence.placement: .*'front', 'inline' or 'tool'"),
         ("abstain.mode=never", "abstain.mode"),
         ("retrieval.top_k=2.5", "retrieval.top_k"),
+        ("decode.seed=-1", "decode.seed: .*greater than or equal to 0"),
+        ("model.threads=100000000000", "model.threads: .*less than or equal to 1024"),
         ("trigger", "must be section.key=value, was: 'trigger'"),
         ("seed=3", "must be section.key=value, was: 'seed=3'"),
     ],

@@ -124,4 +124,4 @@ class _Writer:
 
 def _heading_level(element: etree._Element) -> int:
     tag = element.get("rend", "") if element.tag == "head" else element.tag
-    return int(tag[1]) if len(tag) == 2 and tag[0] == "h" and tag[1].isdigit() else 0
+    return int(tag[1]) if len(tag) == 2 and tag[0] == "h" and tag[1] in "123456" else 0

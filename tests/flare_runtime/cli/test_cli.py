@@ -274,3 +274,60 @@ def test_a_closed_pipe_is_no_traceback(index: Path) -> None:
     os.close(writer)
     assert shown.returncode != 0
     assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.parametrize("arguments", [["config"], ["models", "list", "--json"]])
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        shown = subprocess.run(
+            [sys.executable, "-m", "flare_runtime.cli", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert shown.returncode == 1
+    (line,) = shown.stderr.splitlines()
+    assert "No space left" in line
+
+
+def test_a_full_disk_costs_no_trace(index: Path, tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    arguments = ["ask", QUESTION, "--index", str(index), *FAST, "--json", "--record", str(file)]
+    with Path("/dev/full").open("w") as full:
+        shown = subprocess.run(
+            [sys.executable, "-m", "flare_runtime.cli", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert shown.returncode == 1
+    assert "Traceback" not in shown.stderr
+    assert len(list(read_traces(file))) == 1
+
+
+def test_a_terminal_that_is_not_utf8_is_no_traceback(index: Path) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "flare_runtime.cli", "search", "payments", "-i", str(index)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert shown.stdout.startswith("1. ")
+
+
+def test_a_question_that_is_not_utf8_is_answered(index: Path) -> None:
+    question = os.fsdecode(b"How many days \xff of holiday?")
+    shown = subprocess.run(
+        [sys.executable, "-m", "flare_runtime.cli", "ask", question, "-i", str(index), *FAST],
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode in (0, 3)
+    assert "Traceback" not in shown.stderr
+
+
+def test_without_stderr_errors_do_not_land_in_the_answer() -> None:
+    command = f"{sys.executable} -m flare_runtime.cli ask x -i nowhere 2>&-"
+    shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert (shown.returncode, shown.stdout) == (1, "")

@@ -97,7 +97,7 @@ def test_what_cannot_be_opened_is_told(tmp_path):
     assert reasons(tmp_path) == {
         "gone.md": "cannot be opened: No such file or directory",
         "pipe.md": "not a regular file",
-        "caf\ufffd.md": "its name is not valid UTF-8",
+        "caf\ufffd.md": "its path is not valid UTF-8",
     }
 
 
@@ -172,3 +172,38 @@ def test_a_scanned_pdf_is_refused_with_a_hint():
     pdf.close()
     with pytest.raises(DocumentError, match="a.pdf: holds no text: scanned pages need"):
         read_document(buffer.getvalue(), "a.pdf")
+
+
+def test_a_folder_whose_name_is_no_text_is_told(tmp_path):
+    folder = tmp_path / os.fsdecode(b"d\xff")
+    folder.mkdir()
+    (folder / "a.md").write_text("x")
+    (tmp_path / "b.md").write_text("x")
+    assert sources(tmp_path) == ["b.md"]
+    assert list(reasons(tmp_path).values()) == ["its path is not valid UTF-8"]
+
+
+def test_folders_may_be_nested_deeper_than_calls(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(1300):
+        os.mkdir("d")  # noqa: PTH102  a path object would be as long as the tree is deep
+        os.chdir("d")
+    os.chdir(tmp_path)
+    (tmp_path / "a.md").write_text("x")
+    assert sources(tmp_path) == ["a.md"]
+
+
+@pytest.mark.parametrize(
+    ("source", "data"),
+    [
+        ("a.html", b'<meta charset="unicode_escape"><p>x \\ud800</p>'),
+        ("a.html", b'<meta charset="utf-7"><p>x +2AA-</p>'),
+        ("a.html", "<h²>x</h²><p>y</p>".encode()),
+    ],
+)
+def test_pages_that_lie_about_themselves_are_read_or_refused(source, data):
+    try:
+        text = read_document(data, source).text
+    except (DocumentError, ValueError):
+        return  # a ValueError is what the index run skips the file for
+    assert text.encode("utf-8")

@@ -15,8 +15,9 @@ from flare_runtime.retrieval.embedding_cache import EmbeddingCache
 from flare_runtime.retrieval.former_index import NOTHING_FORMER
 from flare_runtime.retrieval.indexing import build_index
 from flare_runtime.retrieval.ingestion import ingest
+from flare_runtime.retrieval.search_index import open_search_index
 from flare_runtime.retrieval.sparse import SparseIndex
-from flare_runtime.retrieval.storage import open_generation
+from flare_runtime.retrieval.storage import is_live, open_generation
 
 
 class HashEmbedder:
@@ -355,3 +356,22 @@ def test_the_cache_forgets_records_that_were_cut_off(tmp_path):
         np.testing.assert_array_equal(cache.get("four"), embedder.vector("four"))
     with EmbeddingCache(tmp_path, "other", 8) as cache:
         assert "one" not in cache
+
+
+def test_a_page_that_its_parser_chokes_on_is_skipped(docs, index):
+    (docs / "odd.html").write_bytes(b'<meta charset="unicode_escape"><p>x \\ud800</p>')
+    report = run(docs, index)
+    reasons = {skipped.source: skipped.reason for skipped in report.skipped}
+    assert reasons["odd.html"].startswith("cannot be read")
+    assert report.num_passages > 0
+
+
+def test_an_index_may_be_replaced_while_it_is_opened(docs, index):
+    """What was opened is gone when its files are read: the new generation is opened instead."""
+    run(docs, index)
+    former = open_generation(index)
+    (docs / "new.md").write_text("# New\n\nAnother page.\n")
+    run(docs, index)
+    assert not is_live(index, former)
+    assert not former.folder.exists()
+    assert open_search_index(index).passages

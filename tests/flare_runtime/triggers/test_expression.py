@@ -82,6 +82,8 @@ def test_any_names_the_part_that_fired() -> None:
         ("any", "in brackets"),
         ("any()", "unknown trigger '\\)'"),
         ("any(yes", "closing bracket is missing"),
+        ("any(yes(yes)", "closing bracket is missing"),
+        ("any(" * 2000 + "yes" + ")" * 2000, "at most 50 brackets"),
         ("any(yes,)", "unknown trigger '\\)'"),
         ("yes no", "nothing may follow"),
         ("any(yes) )", "nothing may follow"),
