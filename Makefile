@@ -22,10 +22,10 @@ demo: models
 	rm -f demo/traces.jsonl
 	@echo; echo '--- A question that the first search answers'
 	$(ASK) 'How long does the practice incident take?'
-	@echo; echo '--- A procedure, with the trigger of the FLARE paper: it pauses and looks up'
+	@echo; echo '--- A procedure, with the trigger of the FLARE paper: it pauses, looks up, and goes on'
 	$(ASK) --trigger min_logprob 'How do I roll back Nightjar, and to which tag?'
 	@echo; echo '--- A question that the handbook does not answer (exit code 3: abstained)'
-	$(ASK) 'Who founded Harbor Engineering?' || test $$? -eq 3
+	$(ASK) --trigger min_logprob 'Who founded Harbor Engineering?' || test $$? -eq 3
 	@echo; echo 'Each turn is recorded in demo/traces.jsonl; ask your own:'
 	@echo "  $(FLARE) ask --index demo/index --config data/harbor/flare.toml 'How many days of holiday do I get?'"
 
