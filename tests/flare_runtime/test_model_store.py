@@ -698,7 +698,8 @@ def test_a_file_is_no_model(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", " ", "gpt-9", "/no/such/folder", "a/b/c", "../x", "a\0b"])
-def test_an_unknown_name_lists_the_known_ones(name, root):
+def test_an_unknown_name_lists_the_known_ones(name, root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where no folder of that name is near
     for attempt in (partial(resolve_model, kind="generator"), pull):
         with pytest.raises(ModelError) as caught:
             attempt(name)
