@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from flare_runtime.model_store import models_root
+
 CASES = Path(__file__).parent / "cases" / "cases.jsonl"
-BASE_MODELS = Path("models") / "base"
 
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")
@@ -28,9 +29,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test that needs the base models fails without them: a skip would look like a pass."""
     if item.get_closest_marker("real_model") is None:
         return
-    folder = item.config.rootpath / BASE_MODELS
+    folder = models_root()
     if not folder.is_dir() or not any(folder.iterdir()):
-        pytest.fail(f"base models must be in {BASE_MODELS}: run `flare models pull`", pytrace=False)
+        pytest.fail(f"base models must be in {folder}: run `flare models pull`", pytrace=False)
 
 
 @pytest.fixture(autouse=True)

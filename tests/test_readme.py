@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flare_runtime.cli import build_parser, main
+from flare_runtime.model_store import models_root
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -78,7 +79,7 @@ def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "a.md").write_text("# Payments\n\nRoll payments out to staging with helm.\n")
-    monkeypatch.setenv("FLARE_MODELS", str(ROOT / "models" / "base"))
+    monkeypatch.setenv("FLARE_MODELS", str(models_root()))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "flare.toml").write_text("[decode]\nmax_new_tokens = 4\n[model]\nthreads = 1\n")
     assert main(["index", "docs", "-o", "my-index", "--set", "model.threads=1"]) == 0

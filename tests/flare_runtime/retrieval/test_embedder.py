@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from flare_runtime.errors import ModelError
+from flare_runtime.model_store import models_root
 from flare_runtime.retrieval.embedder import BATCH_SIZE, TransformersEmbedder, load_embedder
 
-FOLDER = Path(__file__).parents[3] / "models" / "base" / "all-minilm-l6-v2"
+FOLDER = models_root() / "all-minilm-l6-v2"
 TEXTS = (
     "The pump must be primed before the first start.",
     "Rollback",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from flare_runtime.config import RetrievalConfig
 from flare_runtime.errors import ConfigError, CorpusIndexError, ModelError
+from flare_runtime.model_store import models_root
 from flare_runtime.retrieval import ExpandingRetriever, Retriever
 from flare_runtime.retrieval.analyzer import analyze_query
 from flare_runtime.retrieval.corpus import indexed_text
@@ -23,7 +24,7 @@ from flare_runtime.retrieval.sparse import SparseIndex
 from flare_runtime.retrieval.storage import VECTORS_FILE, lock_index, publish
 from flare_runtime.types import Passage
 
-EMBEDDER = Path(__file__).parents[3] / "models" / "base" / "all-minilm-l6-v2"
+EMBEDDER = models_root() / "all-minilm-l6-v2"
 PLAIN = RetrievalConfig(rerank="none")
 
 

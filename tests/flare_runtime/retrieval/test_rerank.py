@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from flare_runtime.errors import ModelError
+from flare_runtime.model_store import models_root
 from flare_runtime.retrieval.embedder import load_embedder
 from flare_runtime.retrieval.pair_classifier import BATCH_SIZE, load_pair_classifier
 from flare_runtime.retrieval.rerank import (
@@ -24,7 +25,7 @@ from flare_runtime.retrieval.rerank import (
 )
 from flare_runtime.types import Passage
 
-EMBEDDER = Path(__file__).parents[3] / "models" / "base" / "all-minilm-l6-v2"
+EMBEDDER = models_root() / "all-minilm-l6-v2"
 FINITE = st.floats(-60, 60)
 
 
