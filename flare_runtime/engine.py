@@ -10,6 +10,7 @@ from flare_runtime.events import Event, Finished
 from flare_runtime.language_model import LanguageModel, Message
 from flare_runtime.parts import Parts
 from flare_runtime.retrieval import Retriever
+from flare_runtime.token_text import encodable
 from flare_runtime.triggers.expression import build_trigger
 from flare_runtime.turn import Turn
 from flare_runtime.turn_log import TurnLog
@@ -74,7 +75,7 @@ class FlareEngine:
             FlareError: after ``Finished`` with the outcome "failed"; before any event when the
                 question cannot be laid out at all.
         """
-        return Turn(self._parts, _encodable(question), history, lookups).run()
+        return Turn(self._parts, encodable(question), history, lookups).run()
 
     def answer(
         self, question: str, history: Sequence[Message] = (), lookups: bool = True
@@ -84,8 +85,3 @@ class FlareEngine:
             if isinstance(event, Finished):
                 turn = event.turn
         return turn
-
-
-def _encodable(text: str) -> str:
-    """Replace lone surrogates, which come from bytes that are no UTF-8 and stop any tokenizer."""
-    return text.encode("utf-8", "replace").decode("utf-8")

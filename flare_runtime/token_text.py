@@ -1,4 +1,4 @@
-"""Turns token bytes into text as they arrive, whole characters only."""
+"""Between text and UTF-8: token bytes to text as they arrive, and text that has no bytes."""
 
 import re
 
@@ -12,6 +12,14 @@ _UNFINISHED = re.compile(
 incremental decoder also waits for some that can never become valid, such as ``ED A0``."""
 
 _LONGEST_TAIL = 3
+
+
+def encodable(text: str) -> str:
+    """Replace lone surrogates, such as half an emoji cut in JSON or bytes that are no UTF-8.
+
+    They have no UTF-8 of their own, so no tokenizer takes them and no file can hold them.
+    """
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 class TokenText:

@@ -51,14 +51,15 @@ def run(args: argparse.Namespace) -> int:
     overrides = [f"model.name={json.dumps(args.model)}"] if args.model else []
     overrides += [f"trigger.when={json.dumps(args.trigger)}"] if args.trigger else []
     engine = _open_engine(args, read_config(args, *overrides))
-    display = _Silence() if args.json else _Display()
+    display = None if args.json else _Display()
     turn: TurnLog | None = None
     passages: list[Passage] = []
     try:
         for event in engine.stream(args.question, lookups=not args.no_lookup):
             turn = _turn_of(event) or turn
             passages += _added_by(event)
-            display.show(event)
+            if display:  # with --json the turn log says it all
+                display.show(event)
     finally:
         if turn is not None:
             _report(args, turn, passages)
@@ -106,13 +107,6 @@ def _added_by(event: "Event") -> "Iterable[Passage]":
     from flare_runtime.events import FirstHop, LookupFinished
 
     return event.added if isinstance(event, FirstHop | LookupFinished) else ()
-
-
-class _Silence:
-    """With ``--json`` the turn log says it all."""
-
-    def show(self, event: "Event") -> None:
-        """Show nothing."""
 
 
 class _Display:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from flare_runtime.errors import ModelError
 from flare_runtime.quiet import silence_transformers
 from flare_runtime.retrieval.model_folder import read_settings, require_model_files
+from flare_runtime.token_text import encodable
 
 if TYPE_CHECKING:
     import torch
@@ -79,7 +80,7 @@ class TransformersEmbedder:
 
     def count_tokens(self, text: str) -> int:
         """How many tokens ``text`` has, special tokens not counted, nothing cut off."""
-        encoded = self._tokenizer(_encodable(text), add_special_tokens=False, verbose=False)
+        encoded = self._tokenizer(encodable(text), add_special_tokens=False, verbose=False)
         return len(encoded["input_ids"])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -116,7 +117,7 @@ class TransformersEmbedder:
         # Special tokens are added after the cut, hence on top of max_tokens.
         special = self._tokenizer.num_special_tokens_to_add(pair=False)
         encoded: BatchEncoding = self._tokenizer(
-            _encodable(text),
+            encodable(text),
             truncation=True,
             max_length=self.max_tokens + special,
             return_special_tokens_mask=True,
@@ -178,11 +179,6 @@ def _read_token_limit(
     positions = getattr(model.config, "max_position_embeddings", None)
     limits = (trained, positions, tokenizer.model_max_length)
     return min(int(limit) for limit in limits if limit)
-
-
-def _encodable(text: str) -> str:
-    # A lone surrogate (half an emoji, cut in JSON) has no UTF-8 and would stop the tokenizer.
-    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _pool(states: "torch.Tensor", mask: "torch.Tensor", pooling: Pooling) -> "torch.Tensor":

@@ -61,12 +61,11 @@ def _reuse_or_read(data: bytes, source: str, former: FormerIndex, split: Splitte
     try:
         document = read_document(data, source)
         passages = split(document)
+        record = FileRecord(digest, tuple(passage.id for passage in passages), document.warnings)
+        return Ingested(source, record, passages, is_reused=False)
     except DocumentError as error:
         reason = str(error).removeprefix(f"{source}: ")
-        return Ingested(source, FileRecord(digest, reason=reason), (), is_reused=False)
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         # A parser met what its authors did not foresee: that file's trouble, not the corpus's.
         reason = f"cannot be read: {type(error).__name__}: {error}"
-        return Ingested(source, FileRecord(digest, reason=reason), (), is_reused=False)
-    record = FileRecord(digest, tuple(passage.id for passage in passages), document.warnings)
-    return Ingested(source, record, passages, is_reused=False)
+    return Ingested(source, FileRecord(digest, reason=reason), (), is_reused=False)

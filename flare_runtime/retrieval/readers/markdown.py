@@ -9,6 +9,7 @@ from markdown_it.token import Token
 
 from flare_runtime.retrieval.readers import Document, Heading, sections_between
 from flare_runtime.retrieval.readers.text import decode
+from flare_runtime.token_text import encodable
 
 _FRONT_MATTER = re.compile(
     r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
@@ -93,7 +94,7 @@ def _front_matter_title(block: str) -> str:
         title = line[1].strip("\"'") if line else None
     # An escape in a quoted title may spell half a surrogate pair, which no file can hold.
     plain = " ".join(title.split()) if isinstance(title, str) else ""
-    return plain.encode("utf-8", errors="replace").decode("utf-8")
+    return encodable(plain)
 
 
 def _parse_yaml(block: str) -> object:

@@ -276,15 +276,19 @@ def test_a_closed_pipe_is_no_traceback(index: Path) -> None:
     assert "Traceback" not in shown.stderr
 
 
-@pytest.mark.parametrize("arguments", [["config"], ["models", "list", "--json"]])
-def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+def run_on_a_full_disk(arguments: list[str]) -> "subprocess.CompletedProcess[str]":
     with Path("/dev/full").open("w") as full:
-        shown = subprocess.run(
+        return subprocess.run(
             [sys.executable, "-m", "flare_runtime.cli", *arguments],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
         )
+
+
+@pytest.mark.parametrize("arguments", [["config"], ["models", "list", "--json"]])
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    shown = run_on_a_full_disk(arguments)
     assert shown.returncode == 1
     (line,) = shown.stderr.splitlines()
     assert "No space left" in line
@@ -293,13 +297,7 @@ def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
 def test_a_full_disk_costs_no_trace(index: Path, tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     arguments = ["ask", QUESTION, "--index", str(index), *FAST, "--json", "--record", str(file)]
-    with Path("/dev/full").open("w") as full:
-        shown = subprocess.run(
-            [sys.executable, "-m", "flare_runtime.cli", *arguments],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    shown = run_on_a_full_disk(arguments)
     assert shown.returncode == 1
     assert "Traceback" not in shown.stderr
     assert len(list(read_traces(file))) == 1
