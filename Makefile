@@ -11,11 +11,12 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(PYTHON) || python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[dev,export]'
 	touch $(STAMP)
 
 models: install
 	$(FLARE) models pull
+	$(FLARE) models build smollm2-135m all-minilm-l6-v2
 
 demo: models
 	$(FLARE) index data/harbor/docs -o demo/index
@@ -47,6 +48,8 @@ format: install
 bench: models
 	$(PYTHON) tests/benchmarks/bench_search.py
 	$(PYTHON) tests/benchmarks/bench_untriggered.py
+	$(PYTHON) tests/benchmarks/bench_decode.py
+	$(PYTHON) tests/benchmarks/bench_context.py
 
 clean:
 	rm -rf $(VENV) demo

@@ -11,6 +11,8 @@ AbstainMode = Literal["sentence", "answer", "escalate", "off"]
 QueryStyle = Literal["masked", "template", "written"]
 Boundary = Literal["sentence", "clause"]
 Dtype = Literal["float32", "bfloat16"]
+Engine = Literal["auto", "onnx", "transformers"]
+Precision = Literal["fp32", "int8", "int4"]
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -26,7 +28,12 @@ class ModelConfig:
 
     name: str = "smollm2-135m"
     """A name of ``flare models list``, a folder, or a hub name that was pulled."""
+    engine: Engine = "auto"
+    """``auto`` takes the graph of ``flare models build`` where there is one, else transformers."""
+    precision: Precision = "int8"
+    """Of the graph's weights."""
     dtype: Dtype = "float32"
+    """Of transformers' weights."""
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
     """OpenMP threads. Two busy processes want 1 each, or both slow down tenfold."""
 

@@ -77,9 +77,11 @@ class Drafter:
             if ahead:
                 choice = ahead.choice
             elif must_open_with_blank:
-                choice = self._choose(output.logits, self._blank_openers(len(output.logits)))
+                choice = self._choose(
+                    output.logits[-1], self._blank_openers(output.logits.shape[-1])
+                )
             else:
-                choice = self._choose(output.logits)
+                choice = self._choose(output.logits[-1])
             return self._decode(tuple(prefix), tokens, states, choice, max_tokens)
 
     def forget_ahead(self) -> None:
@@ -121,7 +123,7 @@ class Drafter:
             output = self._session.step(choice.id)
             if output.hidden is not None:
                 states.append(output.hidden[-1])
-            choice = self._choose(output.logits)
+            choice = self._choose(output.logits[-1])
         if keep is None:
             following = self._model.token_bytes(choice.id).decode("utf-8", "replace")
             keep = _whole_words(tokens, following or " ")

@@ -8,6 +8,7 @@ from flare_runtime.config import FlareConfig
 from flare_runtime.errors import SignalError
 from flare_runtime.events import Event, Finished
 from flare_runtime.language_model import LanguageModel, Message
+from flare_runtime.language_model.checks import check_layers
 from flare_runtime.parts import Parts
 from flare_runtime.retrieval import Retriever
 from flare_runtime.token_text import encodable
@@ -27,6 +28,7 @@ class FlareEngine:
     Raises:
         ConfigError: the trigger expression or the configured blocklist cannot be read.
         SignalError: the trigger needs a signal that model and critic do not give.
+        ModelError: the model does not give the layers that the critic reads.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class FlareEngine:
                 f"{model.name} does not give{'' if critic else ' without a critic'}; "
                 "choose another trigger.when"
             )
+        check_layers(model, critic.layers if critic else ())
 
     @property
     def config(self) -> FlareConfig:

@@ -38,3 +38,8 @@ class ContextError(FlareError):
 
 class SignalError(FlareError):
     """A trigger needs a signal that this engine does not give."""
+
+
+def first_line(error: Exception) -> str:
+    """What another library's error says, short enough for a message of ours."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

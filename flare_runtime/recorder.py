@@ -15,7 +15,7 @@ from flare_runtime.events import (
     LookupFinished,
     LookupStarted,
 )
-from flare_runtime.language_model import Message
+from flare_runtime.language_model import LanguageModel, Message
 from flare_runtime.stopwatch import Stopwatch
 from flare_runtime.turn_log import (
     BlockedRecord,
@@ -38,14 +38,14 @@ class Recorder:
         question: str,
         history: Sequence[Message],
         config: FlareConfig,
-        model_name: str,
+        model: LanguageModel,
         critic_name: str | None,
         stopwatch: Stopwatch,
     ) -> None:
         self._question = question
         self._history = tuple(asdict(message) for message in history)
         self._config = config
-        self._model_name = model_name
+        self._model = model
         self._critic_name = critic_name
         self._time = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._stopwatch = stopwatch
@@ -104,7 +104,8 @@ class Recorder:
             tokens=tuple(self._tokens) if self._config.log.tokens else None,
             usage=usage,
             timings_ms=timings,
-            model=self._model_name,
+            model=self._model.name,
+            engine=self._model.engine,
             critic=self._critic_name,
             config=asdict(self._config),
         )

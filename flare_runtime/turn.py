@@ -52,7 +52,7 @@ class Turn:
         self._is_watched = lookups and parts.watches(question)
         critic_name = critic.name if critic else None
         self._recorder = Recorder(
-            question, self._history, config, model.name, critic_name, self._stopwatch
+            question, self._history, config, model, critic_name, self._stopwatch
         )
         self._whitelist: Whitelist | None = None
         self._outcome: Outcome | None = None

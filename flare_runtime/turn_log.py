@@ -120,6 +120,7 @@ class TurnLog:
     usage: Usage
     timings_ms: Timings
     model: str
+    engine: str
     critic: str | None
     config: dict[str, Any] = field(repr=False)
     format: str = FORMAT

@@ -46,7 +46,7 @@ class Writer:
         decoder = TokenText()
         text = ""
         for _ in range(max_tokens):
-            choice = self._sampler.choose(output.logits)
+            choice = self._sampler.choose(output.logits[-1])
             self.num_decoded += 1
             if choice.id in self._model.stop_ids:
                 break

@@ -43,7 +43,7 @@ def seed() -> None:
         sys.modules["torch"].manual_seed(0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be written anew."""
     return bool(request.config.getoption("--update-golden"))

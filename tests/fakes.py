@@ -41,6 +41,8 @@ class PlannedModel:
     """
 
     name = "planned"
+    engine = "plan"
+    layers = frozenset({0, 1, 2})
     context_window = 4096
     control_tokens = ("<s>", END)
     signals: frozenset[Signal] = frozenset({"logprob", "entropy", "hidden"})
@@ -72,13 +74,17 @@ class PlannedModel:
         return PlannedCache()
 
     def forward(
-        self, token_ids: Sequence[int], cache: PlannedCache, layers: tuple[int, ...] = ()
+        self,
+        token_ids: Sequence[int],
+        cache: PlannedCache,
+        layers: tuple[int, ...] = (),
+        num_logits: int = 1,
     ) -> Forward:
         cache.ids.extend(token_ids)
         self.runs.append(len(token_ids))
         hidden = np.array(token_ids, dtype=np.float32)[:, None, None]
         return Forward(
-            self._logits("".join(self._piece(token_id) for token_id in cache.ids)),
+            self._logits("".join(self._piece(token_id) for token_id in cache.ids))[np.newaxis],
             np.broadcast_to(hidden, (len(token_ids), len(layers), 1)) if layers else None,
         )
 

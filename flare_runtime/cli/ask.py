@@ -72,6 +72,11 @@ def _open_engine(args: argparse.Namespace, config: "FlareConfig") -> "FlareEngin
 
     retriever = open_retriever(args.index, config)
     model = load_model(config.model.name, config.model)
+    if config.model.engine == "auto" and model.engine.startswith("transformers"):
+        say(
+            f"flare: {config.model.name} has no {config.model.precision} graph; "
+            f"`flare models build {config.model.name}` makes answers several times faster"
+        )
     return FlareEngine(model, retriever, config)
 
 

@@ -27,7 +27,7 @@ def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     """Build or refresh an index and report what was skipped."""
-    from flare_runtime.opening import open_embedder
+    from flare_runtime.retrieval.embedder import open_embedder
     from flare_runtime.retrieval.indexing import build_index
 
     config = read_config(args)

@@ -23,7 +23,7 @@ class Message:
 class Forward:
     """What one forward pass gives.
 
-    ``logits``: raw, for the token after the last input. *Shape:* ``[V]``
+    ``logits``: raw, for the tokens after the last N inputs. *Shape:* ``[N, V]``
     ``hidden``: residual streams of the wanted layers at each input's own position, numbered as in
     ``hidden_states`` (0 = embeddings); None when no layer was asked for. *Shape:* ``[S, L, H]``
     """
@@ -51,6 +51,16 @@ class LanguageModel(Protocol):
     @property
     def name(self) -> str:
         """What the turn log calls this model."""
+        ...
+
+    @property
+    def engine(self) -> str:
+        """What runs it and in which numbers, such as ``onnx int8``: states differ between them."""
+        ...
+
+    @property
+    def layers(self) -> frozenset[int]:
+        """Residual streams that ``forward`` can give, numbered as in ``hidden_states``."""
         ...
 
     @property
@@ -95,7 +105,14 @@ class LanguageModel(Protocol):
         ...
 
     def forward(
-        self, token_ids: Sequence[int], cache: KVCache, layers: tuple[int, ...] = ()
+        self,
+        token_ids: Sequence[int],
+        cache: KVCache,
+        layers: tuple[int, ...] = (),
+        num_logits: int = 1,
     ) -> Forward:
-        """Run ``token_ids`` (at least one) after what ``cache`` holds, which grows by them."""
+        """Run ``token_ids`` (at least one) after what ``cache`` holds, which grows by them.
+
+        Logits come for the last ``num_logits`` of them: one to go on from, all to verify a draft.
+        """
         ...

@@ -20,7 +20,7 @@ class LayerTaps:
         decoder = model.get_decoder()
         layers = _decoder_layers(decoder, model.config.num_hidden_layers)
         modules = [decoder.get_input_embeddings(), *layers[:-1], decoder]
-        self._num_states = len(modules)
+        self.layers = frozenset(range(len(modules)))
         self._wanted: frozenset[int] = frozenset()
         self._states: dict[int, torch.Tensor] = {}
         for index, module in enumerate(modules):
@@ -36,12 +36,6 @@ class LayerTaps:
     @contextmanager
     def tapped(self, layers: tuple[int, ...]) -> Iterator[dict[int, torch.Tensor]]:
         """Collect the states of ``layers`` from the passes run inside. *Shape:* ``[1, S, H]``."""
-        beyond = [layer for layer in layers if not 0 <= layer < self._num_states]
-        if beyond:
-            raise ModelError(
-                f"layers must be 0 to {self._num_states - 1}, was: {beyond}; "
-                "the critic was made for another model"
-            )
         self._wanted, self._states = frozenset(layers), {}
         try:
             yield self._states

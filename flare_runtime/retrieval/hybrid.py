@@ -8,7 +8,8 @@ from flare_runtime.config import RetrievalConfig
 from flare_runtime.errors import ConfigError, CorpusIndexError
 from flare_runtime.retrieval import QueryWriter
 from flare_runtime.retrieval.candidates import find_candidates
-from flare_runtime.retrieval.embedder import Embedder, load_embedder
+from flare_runtime.retrieval.embedder import Embedder
+from flare_runtime.retrieval.embedder import open_embedder as embedder_by_name
 from flare_runtime.retrieval.expand import expand
 from flare_runtime.retrieval.explanation import Candidate, SearchExplanation
 from flare_runtime.retrieval.pair_classifier import load_pair_classifier
@@ -72,7 +73,7 @@ class HybridRetriever:
         """
         config = config or RetrievalConfig()
         opened = open_search_index(Path(index))
-        embedder = (open_embedder or _open_embedder)(opened.embedder)
+        embedder = (open_embedder or embedder_by_name)(opened.embedder)
         reranker: Reranker | None = None
         if config.rerank == "late_interaction":
             reranker = LateInteractionReranker(embedder)
@@ -162,12 +163,6 @@ def _check(
             f"the index has vectors of {dimension}, {embedder.name} makes {embedder.dimension}:"
             " use the embedder that built it or index again"
         )
-
-
-def _open_embedder(name: str) -> Embedder:
-    from flare_runtime.model_store import resolve_model
-
-    return load_embedder(resolve_model(name, "embedder"), name)
 
 
 def _open_classifier(name: str) -> PairClassifier:

@@ -1,16 +1,20 @@
 """Checks of a Hugging Face model folder, made before the heavy libraries load it."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 from flare_runtime.errors import ModelError
 
 REQUIRED_FILES = ("config.json", "tokenizer.json")
+PULL_AGAIN = "pull the model again"
 
 
-def require_model_files(folder: Path, role: str) -> None:
+def require_model_files(folder: Path, role: str, remedy: str = PULL_AGAIN) -> None:
     """Refuse a folder that cannot be the ``role`` ("embedder", "reranker").
+
+    Args:
+        folder: the model's.
+        role: what the model is for.
+        remedy: what to do about an incomplete folder.
 
     Raises:
         ModelError: the folder is not there, or has no configuration or tokenizer.
@@ -20,22 +24,4 @@ def require_model_files(folder: Path, role: str) -> None:
         raise ModelError(f"no {role} at {folder}: name a folder or use `flare models pull`")
     for file in REQUIRED_FILES:
         if not (folder / file).is_file():
-            raise ModelError(f"{role} folder has no {file}: {folder}; pull the model again")
-
-
-def read_settings(path: Path) -> dict[str, Any]:
-    """Read a JSON object; an absent file gives none of its settings.
-
-    Raises:
-        ModelError: the file is not a JSON object.
-
-    """
-    if not path.is_file():
-        return {}
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"cannot read {path}: {error}; pull the model again") from error
-    if not isinstance(settings, dict):
-        raise ModelError(f"{path} must hold a JSON object; pull the model again")
-    return settings
+            raise ModelError(f"{role} folder has no {file}: {folder}; {remedy}")

@@ -81,7 +81,7 @@ def test_the_limit_cuts_no_word(tiny_model: TransformersModel, limit: int) -> No
             logits = np.zeros(258, dtype=np.float32)
             written = cache.length - 1  # type: ignore[attr-defined]
             logits[tiny_model.encode(words)[written] if written < len(words) else 257] = 9
-            return type(output)(logits, output.hidden)
+            return type(output)(logits[np.newaxis], output.hidden)
 
     writer = drafter(Spelling())
     draft = writer.draft((5,), limit)

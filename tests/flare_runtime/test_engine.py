@@ -427,7 +427,7 @@ class Spelling(PlannedModel):
     def token_bytes(self, token_id: int) -> bytes:
         return bytes([token_id - 10]) if 10 <= token_id < 266 else b""
 
-    def forward(self, token_ids, cache, layers=()):  # type: ignore[no-untyped-def]
+    def forward(self, token_ids, cache, layers=(), num_logits=1):  # type: ignore[no-untyped-def]
         cache.ids.extend(token_ids)
         self.runs.append(len(token_ids))
         opened = len(cache.ids) - 1 - cache.ids[::-1].index(1) + len("assistant\n")
@@ -436,7 +436,7 @@ class Spelling(PlannedModel):
         follows = plan[len(written)] + 10 if len(written) < len(plan) else 0
         logits = np.zeros(300, dtype=np.float32)
         logits[follows] = 30
-        return Forward(logits, None)
+        return Forward(logits[np.newaxis], None)
 
 
 @pytest.mark.parametrize(

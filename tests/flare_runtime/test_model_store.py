@@ -112,7 +112,7 @@ def tree(folder):
 
 
 def leftovers(root):
-    return [path.name for path in root.iterdir() if ".pull-" in path.name]
+    return [path.name for path in root.iterdir() if ".work-" in path.name]
 
 
 # Pulling a registry entry

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flare_runtime.sampling import Sampler, entropy, log_softmax
+from flare_runtime.sampling import NUCLEUS, Sampler, score
 
 LOGITS = st.lists(st.floats(-40, 40, width=32), min_size=2, max_size=50).map(
     lambda values: np.array(values, dtype=np.float32)
@@ -27,8 +27,7 @@ def test_scores_equal_those_of_torch(logits: np.ndarray) -> None:
 @given(LOGITS, st.floats(0.2, 3), st.integers(0, 5))
 def test_scores_ignore_temperature(logits: np.ndarray, temperature: float, seed: int) -> None:
     choice = Sampler(temperature, top_p=0.9, seed=seed).choose(logits)
-    assert choice.logprob == pytest.approx(float(log_softmax(logits)[choice.id]))
-    assert choice.entropy == pytest.approx(Sampler().choose(logits).entropy)
+    assert choice == score(logits, choice.id)
 
 
 def test_the_nucleus_is_the_smallest_set_that_reaches_top_p() -> None:
@@ -36,6 +35,19 @@ def test_the_nucleus_is_the_smallest_set_that_reaches_top_p() -> None:
     sampler = Sampler(temperature=1.0, top_p=0.7, seed=1)
     seen = {sampler.choose(np.log(probs).astype(np.float32)).id for _ in range(200)}
     assert seen == {1, 2}
+
+
+@pytest.mark.parametrize("spread", [1e-6, 3.0])
+def test_a_nucleus_wider_than_its_first_search_is_found(spread: float) -> None:
+    """Nearly equal tokens: more than the first search covers are needed to reach top_p."""
+    logits = np.random.default_rng(0).normal(0, spread, 4 * NUCLEUS).astype(np.float32)
+    probs = np.exp(logits.astype(np.float64)) / np.exp(logits.astype(np.float64)).sum()
+    order = np.argsort(-probs, kind="stable")
+    size = int(np.searchsorted(np.cumsum(probs[order]), 0.8)) + 1
+    sampler = Sampler(temperature=1.0, top_p=0.8, seed=2)
+    seen = {sampler.choose(logits).id for _ in range(300)}
+    assert seen <= set(order[:size].tolist())
+    assert (max(np.flatnonzero(np.isin(order, list(seen)))) > NUCLEUS) == (spread < 1)
 
 
 def test_sampling_follows_the_distribution() -> None:
@@ -55,12 +67,12 @@ def test_only_allowed_tokens_are_chosen_but_all_are_scored() -> None:
     logits = np.array([3.0, 1.0, 2.0], dtype=np.float32)
     choice = Sampler().choose(logits, allowed=np.array([False, True, True]))
     assert choice.id == 2
-    assert choice.logprob == pytest.approx(float(log_softmax(logits)[2]))
+    assert choice == score(logits, 2)
 
 
 def test_trig_005_an_impossible_token_adds_no_entropy() -> None:
-    logprobs = np.array([-0.693147, -0.693147, -math.inf])
-    assert entropy(logprobs) == pytest.approx(0.693147, abs=1e-4)
+    logprobs = np.array([-0.693147, -0.693147, -math.inf], dtype=np.float32)
+    assert score(logprobs, 0).entropy == pytest.approx(0.693147, abs=1e-4)
     choice = Sampler().choose(np.array([1.0, 1.0, -np.inf], dtype=np.float32))
     assert choice.entropy == pytest.approx(math.log(2))
 

@@ -25,6 +25,7 @@ KEYS = [
     "usage",
     "timings_ms",
     "model",
+    "engine",
     "critic",
     "config",
 ]
@@ -46,6 +47,7 @@ def turn(tokens: tuple[TokenRecord, ...] | None) -> TurnLog:
         usage=Usage(1, 2, 3, 4, 5),
         timings_ms=Timings(total=1.5),
         model="m",
+        engine="onnx int8",
         critic=None,
         config={"decode": {"seed": 0}},
     )

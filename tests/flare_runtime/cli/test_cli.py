@@ -118,6 +118,7 @@ def test_in_one_file_a_lookup_starts_a_line_of_its_own(index: Path, tmp_path: Pa
         "--set", "trigger.every_n_sentences=2", "--set", "decode.boundary=clause",
         "--set", "decode.max_draft_tokens=1", "--set", "retrieval.top_k=1",
         "--set", "decode.stop_on_repeat=false", "--set", "retrieval.min_relevance=0",
+        "--set", "model.engine=transformers",  # which writes two clauses here
     ]  # fmt: skip
     both = tmp_path / "both.txt"
     with both.open("w") as file:
@@ -260,6 +261,22 @@ def test_it_runs_as_a_process_and_imports_no_model_for_help() -> None:
         env={**os.environ},
     )
     assert "smollm2-135m" in version.stdout
+
+
+def test_on_graphs_an_answer_imports_neither_torch_nor_transformers(index: Path) -> None:
+    program = """
+import sys
+from flare_runtime.cli import main
+code = main(sys.argv[1:])
+print(code, sorted({"torch", "transformers", "onnx"} & set(sys.modules)))
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", program, "ask", QUESTION, "--index", str(index), *FAST],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout.splitlines()[-1] == "0 []", shown.stderr
 
 
 def test_a_closed_pipe_is_no_traceback(index: Path) -> None:

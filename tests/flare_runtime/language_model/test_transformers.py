@@ -7,9 +7,6 @@ import pytest
 import torch
 from transformers import (
     AutoModelForCausalLM,
-    AutoTokenizer,
-    BloomConfig,
-    BloomForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     MambaConfig,
@@ -17,7 +14,6 @@ from transformers import (
 )
 
 from flare_runtime.errors import ModelError
-from flare_runtime.language_model import Message
 from flare_runtime.language_model.transformers import TransformersModel
 
 IDS = [72, 101, 108, 108, 111, 9, 200]
@@ -37,80 +33,7 @@ def test_hooks_equal_output_hidden_states(
         np.testing.assert_allclose(
             output.hidden[:, column], wanted.hidden_states[layer][0].numpy(), atol=1e-5
         )
-    np.testing.assert_allclose(output.logits, wanted.logits[0, -1].numpy(), atol=1e-5)
-
-
-def test_no_layers_no_states(tiny_model: TransformersModel) -> None:
-    assert tiny_model.forward(IDS, tiny_model.new_cache()).hidden is None
-
-
-def test_cached_steps_equal_one_pass(tiny_model: TransformersModel) -> None:
-    cache = tiny_model.new_cache()
-    stepped = [tiny_model.forward([token], cache, (2,)).hidden[0] for token in IDS]
-    whole = tiny_model.forward(IDS, tiny_model.new_cache(), (2,)).hidden
-    np.testing.assert_allclose(np.stack(stepped), whole, atol=2e-5)
-
-
-def test_token_bytes_are_the_text(tiny_model: TransformersModel) -> None:
-    text = "Größe: 3 µm — 検査 🦊"
-    ids = tiny_model.encode(text)
-    assert b"".join(map(tiny_model.token_bytes, ids)).decode() == text
-    assert tiny_model.token_bytes(257) == b""
-    assert tiny_model.token_bytes(99_999) == b""
-
-
-def test_the_template_opens_the_answer(tiny_model: TransformersModel) -> None:
-    text = tiny_model.render([Message("user", "Why?")])
-    assert text == "<|turn|>user\nWhy?<|end|>\n<|turn|>assistant\n"
-    ids = tiny_model.encode(text)
-    assert [index for index in ids if index >= 256] == [256, 257, 256]
-
-
-def test_control_tokens_stop_an_answer(tiny_model: TransformersModel) -> None:
-    assert tiny_model.stop_ids == {256, 257}
-    assert set(tiny_model.control_tokens) == {"<|turn|>", "<|end|>"}
-
-
-def test_a_model_without_template_gets_a_plain_one(tiny_model_folder: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_model_folder, tmp_path / "base")
-    (folder / "chat_template.jinja").unlink()
-    model = TransformersModel.load(folder, name="base", threads=1)
-    text = model.render([Message("user", "Why?")])
-    assert text == "user: Why?\n\nassistant:"
-
-
-def test_ctx_006_one_beginning_of_text(tiny_model_folder: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_model_folder, tmp_path / "bos")
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.bos_token = "<|turn|>"
-    tokenizer.add_bos_token = True
-    tokenizer.save_pretrained(folder)
-    model = TransformersModel.load(folder, name="bos", threads=1)
-    assert model.encode(model.render([Message("user", "hi")])).count(256) == 2  # two turns, no more
-    assert 256 not in model.encode("resumed text")
-
-
-def test_a_template_that_refuses_roles_is_a_model_error(
-    tiny_model_folder: Path, tmp_path: Path
-) -> None:
-    folder = shutil.copytree(tiny_model_folder, tmp_path / "strict")
-    (folder / "chat_template.jinja").write_text("{{ raise_exception('only user') }}")
-    model = TransformersModel.load(folder, name="strict", threads=1)
-    with pytest.raises(ModelError, match="does not take the roles .*only user"):
-        model.render([Message("tool", "x")])
-
-
-@pytest.mark.parametrize("layers", [(4,), (-1,), (0, 9)])
-def test_layers_beyond_the_model_are_refused(
-    tiny_model: TransformersModel, layers: tuple[int, ...]
-) -> None:
-    with pytest.raises(ModelError, match="layers must be 0 to 3"):
-        tiny_model.forward(IDS, tiny_model.new_cache(), layers)
-
-
-def test_a_foreign_cache_is_refused(tiny_model: TransformersModel) -> None:
-    with pytest.raises(ModelError, match="must come from new_cache"):
-        tiny_model.forward(IDS, object())  # type: ignore[arg-type]
+    np.testing.assert_allclose(output.logits[-1], wanted.logits[0, -1].numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
@@ -177,11 +100,3 @@ def test_a_truncated_weight_file_is_a_model_error(tiny_model_folder: Path, tmp_p
     (folder / "model.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(ModelError, match="cannot load the model 'cut'"):
         TransformersModel.load(folder, name="cut", threads=1)
-
-
-def test_a_model_must_say_how_long_its_context_is(tiny_model_folder: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_model_folder, tmp_path / "bloom")
-    config = BloomConfig(vocab_size=258, hidden_size=32, n_layer=2, n_head=2)
-    BloomForCausalLM(config).save_pretrained(folder)
-    with pytest.raises(ModelError, match="how long its context may be"):
-        TransformersModel.load(folder, name="bloom", threads=1)
